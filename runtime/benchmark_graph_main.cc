@@ -1,4 +1,4 @@
-// benchmark_graph (requant benchmark): the speed of graphs against each other.
+// benchmark_graph (requant benchmark) measures the speed of several graphs.
 
 #include <gflags/gflags.h>
 
@@ -137,7 +137,7 @@ std::vector<std::string> Graphs() {
   return SplitList(FLAGS_saved_model.empty() ? FLAGS_graph : FLAGS_saved_model);
 }
 
-// Says what is wrong with the flags that only one kind of model has, or "".
+// Returns what is wrong with flags for only one kind of model, or "".
 std::string KindError() {
   if (!FLAGS_saved_model.empty() && !FLAGS_graph.empty()) {
     return "--graph and --saved_model exclude each other";
@@ -167,7 +167,7 @@ std::string KindError() {
   return "";
 }
 
-// Says what is wrong with the graphs and datasets, or "".
+// Returns what is wrong with the graphs and datasets, or "".
 std::string NamesError() {
   const size_t graphs = Graphs().size();
   const size_t datasets = SplitList(FLAGS_dataset).size();
@@ -188,7 +188,7 @@ std::string NamesError() {
   return "";
 }
 
-// Says what is wrong with the flags, or "".
+// Returns what is wrong with the flags, or "".
 std::string UsageError() {
   const std::string names_error = NamesError();
   if (!names_error.empty()) return names_error;
@@ -241,7 +241,7 @@ std::vector<std::string> Outputs() {
   return outputs;
 }
 
-// Makes --output_dir and checks all outputs, before the work.
+// Creates --output_dir and checks all outputs.
 absl::Status PrepareOutputs() {
   std::vector<std::string> inputs = Graphs();
   for (const std::string& dataset : SplitList(FLAGS_dataset)) {
@@ -259,8 +259,8 @@ absl::Status PrepareOutputs() {
   return CheckOutputs(inputs, Outputs());
 }
 
-// Sets what is different for SavedModels: what the published example does,
-// unless flags say otherwise.
+// Sets the defaults that differ for SavedModels: those of the published
+// example, unless flags say otherwise.
 absl::Status SetSavedModelDefaults(BenchmarkJob* job) {
   if (!IsSet("batch_size")) job->set_batch_size(kSavedModelBatchSize);
   if (!IsSet("batches")) job->set_max_batches(kSavedModelBatches);
@@ -269,7 +269,7 @@ absl::Status SetSavedModelDefaults(BenchmarkJob* job) {
     job->set_threads(ReadCoreLimits().usable());
   }
   job->set_compare_outputs(job->entry_size() > 1);
-  // One batch of a big model takes a minute.
+  // One batch of a big model may take a minute.
   job->set_round_batches(1);
   job->set_published_name(FLAGS_name.empty()
                               ? SavedModelName(job->entry(0).model().path())

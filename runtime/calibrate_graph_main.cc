@@ -1,5 +1,5 @@
-// calibrate_graph (requant calibrate): the ranges of a graph's tensors on a
-// dataset, as a RangeTable file for the freeze transforms.
+// calibrate_graph (requant calibrate) measures the ranges of a graph's tensors
+// on a dataset and writes them as a RangeTable file for the freeze transforms.
 
 #include <gflags/gflags.h>
 
@@ -85,7 +85,7 @@ namespace requant {
 namespace {
 
 const char* const kProgram = ProgramName();
-// A big model's batch.
+// Big models need small batches.
 constexpr int64_t kQdqBatchSize = 8;
 
 ProgramHelp Help() {
@@ -115,7 +115,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// Says what is wrong with the flags of a calibration, or "".
+// Returns what is wrong with the flags of a calibration, or "".
 std::string CalibrationUsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_dataset.empty()) return "--dataset is missing";
@@ -136,7 +136,7 @@ std::string CalibrationUsageError() {
   return ThreadsError(FLAGS_threads, FLAGS_inter_op_threads);
 }
 
-// Says what is wrong with the flags, or "".
+// Returns what is wrong with the flags, or "".
 std::string UsageError() {
   const auto method = ParseRangeMethod(FLAGS_method);
   if (!method.ok()) return std::string(method.status().message());
@@ -184,7 +184,7 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   if (gflags::GetCommandLineFlagInfoOrDie("batch_size").is_default) {
     job.set_batch_size(kQdqBatchSize);
   }
-  // No layer's weights are rounded by them.
+  // Moments are only for rounding layers' weights, which does not happen here.
   job.set_moment_records(0);
   return job;
 }

@@ -1,5 +1,5 @@
-// convert_model (requant convert): a SavedModel's graph and functions
-// transformed and written back, with its variables.
+// convert_model (requant convert) transforms a SavedModel's graph and functions
+// and writes them back with its variables.
 
 #include <gflags/gflags.h>
 #include <unistd.h>
@@ -159,8 +159,8 @@ ProgramHelp Help() {
   return help;
 }
 
-// Returns the two numbers of "fixed(-1,1)" as they were typed; nothing for any
-// other text.
+// Returns the two numbers of "fixed(-1,1)" as they were typed, or nothing for
+// any other text.
 std::optional<std::pair<std::string, std::string>> ParseFixed(
     std::string_view text) {
   if (!absl::ConsumePrefix(&text, "fixed(") ||
@@ -188,8 +188,8 @@ std::string Ranges() {
 
 bool Calibrates() { return FLAGS_insert_qdq && Ranges() == kCalibrate; }
 
-// Returns what becomes of an input without a range. A calibration of a
-// signature measures none in loops, under conditions and for others.
+// Returns the treatment of inputs without a range. Calibrating a signature
+// measures none in loops, in conditional branches and for other signatures.
 std::string Missing() {
   if (!FLAGS_missing.empty()) return FLAGS_missing;
   return Calibrates() ? "skip" : "error";
@@ -261,7 +261,7 @@ std::string Target(const std::string& source) {
   return std::string(target);
 }
 
-// Returns where a calibration leaves its ranges when nobody asked for the file.
+// Returns where a calibration puts its ranges if no file was asked for.
 std::string PrivateRanges(const std::string& target) {
   return absl::StrCat(target, ".ranges");
 }
@@ -300,7 +300,7 @@ absl::Status Calibrate(const std::string& source, const std::string& output) {
   return WriteRangeTable(table, output);
 }
 
-// Returns the transforms; `ranges_file` has what was calibrated.
+// Returns the transforms; `ranges_file` has the calibrated ranges.
 std::vector<TransformCall> Calls(const std::string& ranges_file) {
   std::vector<TransformCall> calls = *ParsePipeline(FLAGS_transforms);
   if (!FLAGS_insert_qdq) return calls;
@@ -375,7 +375,7 @@ std::string VariablesText(const PlacedVariables& variables) {
   return text;
 }
 
-// Prints what was written; `after` is "" for a graph that did not change.
+// Prints what was written; `after` is "" if the graph did not change.
 void Tell(const SavedModelWriterOptions& files, const SavedModelWriter& writer,
           const std::string& before, const std::string& after) {
   for (const std::string& note : writer.notes()) {
@@ -423,14 +423,14 @@ absl::StatusOr<SavedModelFile> ReadModelFile(const std::string& directory) {
   return SavedModelFile::Read(directory, {tags.begin(), tags.end()});
 }
 
-// Returns whether an earlier run wrote --out, by the graph beside it.
+// Returns whether an earlier run wrote --out, judging by the graph beside it.
 bool IsOwnResult(const std::string& target) {
   const auto model = ReadModelFile(target);
   const auto graph = ReadFile(FLAGS_converted_graph_def);
   return model.ok() && graph.ok() && model->graph_bytes() == *graph;
 }
 
-// Calibrates the model where the transforms need it, and lets them report.
+// Calibrates the model if the transforms need it, and lets them report.
 absl::Status CalibrateFirst(const std::string& source,
                             const std::string& ranges) {
   const absl::Status status = Calibrate(source, ranges);
@@ -443,7 +443,7 @@ absl::Status CalibrateFirst(const std::string& source,
   return absl::OkStatus();
 }
 
-// Runs the transforms; returns whether the graph is another one afterwards.
+// Runs the transforms; returns whether the graph changed.
 absl::StatusOr<bool> Transform(const std::vector<TransformCall>& calls,
                                const TransformRegistry& registry,
                                const tensorflow::MetaGraphDef& meta,
@@ -475,10 +475,10 @@ absl::Status WriteGraphs(const std::string& extracted,
                                    " is written, its graphs are not"));
 }
 
-// Converts the model; `registry` may be null without `calls`. After an error
-// the target is as it was before and no graph is written, unless writing the
+// Converts the model; `registry` may be null if `calls` is empty. After an
+// error the target is unchanged and no graph is written, unless writing the
 // graphs failed: they are written last, and the message then says that the
-// target is there.
+// target exists.
 absl::Status Convert(const SavedModelWriterOptions& files,
                      const std::vector<TransformCall>& calls,
                      const TransformRegistry* registry,
@@ -516,7 +516,7 @@ absl::Status Convert(const SavedModelWriterOptions& files,
   return absl::OkStatus();
 }
 
-// Does what the isolated child does.
+// Does the work of the isolated child.
 absl::StatusOr<int> Work(const std::string& source) {
   SavedModelWriterOptions files;
   files.source = source;
@@ -534,7 +534,7 @@ absl::StatusOr<int> Work(const std::string& source) {
   const TransformRegistry* registry = nullptr;
   if (!calls.empty()) {
     REQUANT_ASSIGN_OR_RETURN(registry, OpenRegistry());
-    // A wrong call is one of usage, and known before the model is read.
+    // A wrong call is a usage error, detected before the model is read.
     const absl::Status checked = CheckCalls(calls, *registry);
     if (!checked.ok()) {
       ReportFailure(kProgram, checked);
@@ -566,7 +566,7 @@ int Main(int argc, char** argv) {
   isolation.outputs.push_back(target);
   isolation.outputs.push_back(PrivateRanges(target));
   isolation.subject = *source;
-  // A calibration takes as long as its records do, as long as it goes on.
+  // A calibration takes as long as its records do, so only stalls are limited.
   const bool unlimited = Calibrates() && !IsSet("timeout");
   isolation.timeout_seconds = unlimited ? 0 : FLAGS_timeout;
   if (Calibrates()) {

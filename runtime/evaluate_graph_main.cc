@@ -1,5 +1,5 @@
-// evaluate_graph (requant evaluate): the accuracy and speed of a graph on a
-// dataset, alone or against a baseline.
+// evaluate_graph (requant evaluate) measures the accuracy and speed of a graph
+// on a dataset, alone or compared with a baseline.
 
 #include <gflags/gflags.h>
 
@@ -104,7 +104,7 @@ ProgramHelp Help() {
   return help;
 }
 
-// Says what is wrong with the flags on the baseline, or "".
+// Returns what is wrong with the baseline's flags, or "".
 std::string BaselineError() {
   const bool stored = !FLAGS_baseline_predictions.empty();
   if (FLAGS_max_accuracy_drop >= 0 && FLAGS_baseline.empty() && !stored) {
@@ -121,7 +121,7 @@ std::string BaselineError() {
   return "";
 }
 
-// Says what is wrong with the flags, or "".
+// Returns what is wrong with the flags, or "".
 std::string UsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_dataset.empty()) return "--dataset is missing";

@@ -1,4 +1,4 @@
-// quantize_model (requant quantize): from a frozen float graph to the final
+// quantize_model (requant quantize) turns a frozen float graph into the final
 // eight-bit one in one command.
 
 #include <gflags/gflags.h>
@@ -126,15 +126,15 @@ ProgramHelp Help() {
   return help;
 }
 
-// Returns the parameter of the transform. The cap that counts is the one this
-// process runs under: the second try after an illegal instruction has another.
+// Returns the parameter of the transform. The cap that this process runs under
+// counts, because the second try after an illegal instruction has another.
 std::string Target() {
   if (FLAGS_target != "host") return FLAGS_target;
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
   return QuantizationTarget(ProbeCpu(), cap == nullptr ? "" : cap);
 }
 
-// Says what is wrong with the flags about ranges, or "".
+// Returns what is wrong with the flags about ranges, or "".
 std::string RangesUsageError() {
   const auto method = ParseRangeMethod(FLAGS_method);
   if (!method.ok()) return std::string(method.status().message());
@@ -155,7 +155,7 @@ std::string RangesUsageError() {
   return "";
 }
 
-// Says what is wrong with the flags, or "".
+// Returns what is wrong with the flags, or "".
 std::string UsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
   if (FLAGS_output.empty()) return "--output is missing";
@@ -187,8 +187,8 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
   return dataset;
 }
 
-// Returns the calibration; with --ranges only its model and dataset count, and
-// there need be no dataset.
+// Returns the calibration. With --ranges only its model and dataset matter, and
+// the dataset is optional.
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
   if (!FLAGS_dataset.empty()) {
@@ -210,9 +210,9 @@ struct Quantization {
   std::vector<std::string> outputs;
   // 0 with --ranges.
   int64_t calibration_records = 0;
-  // The content of the file --ranges_output, if there is to be one.
+  // The content of the file --ranges_output, if it was asked for.
   std::string ranges;
-  // What was done, for people to read: the table of layers.
+  // Descriptions for users of what was done: the table of layers.
   std::vector<std::string> notes;
 };
 
@@ -237,8 +237,8 @@ absl::Status Take(const Model& model, const GraphDef& graph,
   return absl::OkStatus();
 }
 
-// Returns the path of a file without a name that has this content, for readers
-// that take a path. It is there as long as this process.
+// Returns the path of an anonymous file with this content, for readers that
+// take a path. It exists as long as this process.
 absl::StatusOr<std::string> MemoryFile(std::string_view content) {
   const int fd = memfd_create("ranges", MFD_CLOEXEC);
   if (fd < 0) {
@@ -249,8 +249,8 @@ absl::StatusOr<std::string> MemoryFile(std::string_view content) {
   return absl::StrCat("/proc/self/fd/", fd);
 }
 
-// Loads the model, and calibrates it unless there are ranges. Returns the files
-// of ranges.
+// Loads the model, and calibrates it unless there are ranges. Returns the
+// ranges' files.
 absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
     Quantization* quantization) {
   const CalibrateJob& job = quantization->job;
@@ -297,7 +297,7 @@ PipelineOptions Pipeline(Quantization* quantization) {
   PipelineOptions options;
   options.outputs = quantization->outputs;
   options.on_note = [quantization](std::string_view note) {
-    // That nothing was unused is no news.
+    // Users need not hear that nothing was unused.
     if (absl::StartsWith(note, "strip_unused_nodes:")) return;
     absl::ConsumePrefix(&note, "quantize_static: ");
     absl::ConsumePrefix(&note, "quantize_embeddings: ");
@@ -327,9 +327,9 @@ int64_t QuantizedMatMuls(const GraphDef& graph) {
 
 // Quantizes the graph in this same process: TensorFlow starts once, and neither
 // the graph nor the ranges pass through a file. Fails if there is nothing to
-// quantize. Returns the size of the graph before.
+// quantize. Returns the graph's original size.
 absl::StatusOr<GraphSize> Quantize(Quantization* quantization) {
-  // While the graph is calibrated.
+  // The registry loads while the graph is calibrated.
   auto registry = std::async(std::launch::async, TransformRegistry::Get);
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> ranges_files,
                            LoadAndCalibrate(quantization));
@@ -356,8 +356,8 @@ absl::Status Write(const Quantization& quantization) {
   return WriteFilesAtomically(files);
 }
 
-// Returns the command that compares the two graphs on records that the user is
-// to name, or "" when it is not known how to read them.
+// Returns the command that compares the two graphs on records that the user
+// must name, or "" if it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty()) return "";
   std::vector<std::string> words = {
@@ -390,7 +390,7 @@ void Print(const Quantization& quantization, const GraphSize& before) {
                                      "not calibrated on: ",
                                      command),
                   "\n");
-  // A run says it at its end, and its record holds on other machines too.
+  // A run prints this at its end, and its record must suit other machines.
   if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
   std::fputs(text.c_str(), stdout);
 }

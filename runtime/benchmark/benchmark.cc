@@ -39,13 +39,13 @@ constexpr RunLength kOneBatch = {0, 1, 0};
 constexpr int kWarmUpBatches = 20;
 constexpr double kWarmUpSeconds = 0.5;
 constexpr double kMaxWarmUpSeconds = 5;
-// A trial of one setting: a short warm-up, then the median of a few runs, of
-// which slow graphs get only one.
+// A trial of one setting is a short warm-up, then the median of a few runs, or
+// a single run for slow graphs.
 constexpr RunLength kTrialWarmUp = {0.3, 3, 0.8};
 constexpr RunLength kTrialRun = {0.2, 1, 0.4};
 constexpr int kTrialRuns = 3;
 constexpr std::chrono::seconds kMaxTrial(2);
-// Fewer would make a round's figure one of chance.
+// With fewer, a round's figure would be dominated by chance.
 constexpr int kRoundBatchesPerStream = 3;
 
 // The first traced runs are slower than the others.
@@ -69,7 +69,7 @@ class Contender {
     std::unique_ptr<Contender> contender(
         new Contender(entry, setting, batches));
     // Streams of one thread run in their callers' threads and share a session.
-    // Those with more get a session each: a session's streams would share its
+    // Larger ones get a session each, because streams share their session's
     // threads.
     const int models = setting.threads() == 1 ? 1 : setting.streams();
     for (int i = 0; i < models; ++i) {
@@ -93,7 +93,7 @@ class Contender {
     return pool_->Run(length, on_alive);
   }
 
-  // Returns what the first stream's session computes of one batch.
+  // Returns what the first stream's session computes for one batch.
   absl::StatusOr<Tensor> Output(int64_t batch) {
     std::vector<Tensor> outputs;
     REQUANT_RETURN_IF_ERROR(
@@ -101,7 +101,7 @@ class Contender {
     return outputs.front();
   }
 
-  // Runs some batches in one stream and says where their time went.
+  // Runs some batches in one stream and returns where their time went.
   absl::StatusOr<ProfileMessage> Profile(
       const std::function<void()>& on_alive) {
     REQUANT_ASSIGN_OR_RETURN(
@@ -173,7 +173,7 @@ class Contender {
   const BenchmarkEntry entry_;
   const StreamSetting setting_;
   const std::vector<Batch>& batches_;
-  // One for all streams, or one for each.
+  // One model for all streams, or one for each.
   std::vector<std::unique_ptr<Model>> models_;
   std::vector<std::unique_ptr<ModelFunction>> functions_;
   std::optional<StreamPool> pool_;
@@ -209,7 +209,7 @@ class BenchmarkRun {
     return batches_.at(entries_[entry].dataset().SerializeAsString());
   }
 
-  // Makes up one batch by the signature of the first model, for all of them.
+  // Generates one batch for the signature of the first model, used for all.
   absl::Status MakeUpInputs() {
     const ModelSpec& model = entries_.front().model();
     SetActivity(absl::StrCat("reading the signature of ", model.path()));
@@ -221,7 +221,7 @@ class BenchmarkRun {
                            job_.batch_size()));
     for (BenchmarkEntry& entry : entries_) {
       *entry.mutable_dataset() = made.dataset;
-      // Numbers beyond a vocabulary are the likeliest to fail.
+      // The likeliest failures come from numbers beyond a vocabulary.
       entry.set_dataset_name(
           absl::StrCat("the inputs made up for it (--synthetic_ids=", made.ids,
                        ", --synthetic_length=", made.length, ")"));
@@ -234,7 +234,7 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // Reads each dataset once, and as much of it as all have.
+  // Reads each dataset once, and as many batches as every dataset has.
   absl::Status Preload() {
     BatchOptions options;
     options.batch_size = job_.batch_size();
@@ -257,8 +257,8 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // Loads every graph for the setting that suits it and warms it up. Each runs
-  // once before anything takes long, so that a bad one is known at once.
+  // Loads every graph with its best setting and warms it up. Each runs once
+  // before anything takes long, so that a bad one is found immediately.
   absl::Status LoadContenders(const std::vector<StreamSetting>& candidates) {
     for (int entry = 0; entry < job_.entry_size(); ++entry) {
       REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<Contender> contender,
@@ -278,7 +278,7 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // Puts the contender into the setting that it is measured in.
+  // Gives the contender the setting that it is measured with.
   absl::Status ChooseSetting(int entry,
                              const std::vector<StreamSetting>& candidates) {
     if (candidates.size() == 1) return absl::OkStatus();
@@ -289,7 +289,7 @@ class BenchmarkRun {
     return absl::OkStatus();
   }
 
-  // Puts the contender into the fastest of the settings; it is in the first.
+  // Gives the contender, which has the first setting, the fastest one.
   absl::Status Search(int entry, const std::vector<StreamSetting>& candidates) {
     std::unique_ptr<Contender> contender = std::move(contenders_[entry]);
     double best_rate = -1;
@@ -321,7 +321,7 @@ class BenchmarkRun {
         .status();
   }
 
-  // Records per second, quickly.
+  // Returns a quick estimate of the records per second.
   absl::StatusOr<double> Try(int entry, Contender* contender) {
     const std::string what =
         absl::StrCat("trying ", contender->setting().streams(), " x ",
@@ -467,12 +467,12 @@ class BenchmarkRun {
 
   const BenchmarkJob& job_;
   const int cores_;
-  // The job's entries, with the inputs that were made up for them.
+  // The job's entries, with the inputs that were generated for them.
   std::vector<BenchmarkEntry> entries_;
-  // By the serialized dataset.
+  // Keyed by the serialized dataset.
   std::map<std::string, std::vector<Batch>> batches_;
   std::vector<std::unique_ptr<Contender>> contenders_;
-  // By graph, over all rounds.
+  // For each graph, the times over all rounds.
   std::vector<std::vector<double>> batch_seconds_;
   std::vector<float> first_buffer_;
   std::vector<float> other_buffer_;

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_H_
 
-// The measurement of graphs against each other.
+// Measures the speed of graphs relative to each other.
 
 #include <string>
 
@@ -10,9 +10,9 @@
 
 namespace requant {
 
-// Preloads records, finds out how many streams and threads suit the machine,
-// warms the graphs up and measures them in turns. Reports activities, progress
-// and warnings (base/program/isolation.h).
+// Preloads records, finds how many streams and threads suit the machine, warms
+// the graphs up and measures them in turn. Reports activities, progress and
+// warnings (base/program/isolation.h).
 absl::StatusOr<BenchmarkResult> Benchmark(const BenchmarkJob& job);
 
 }  // namespace requant

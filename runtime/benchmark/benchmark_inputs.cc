@@ -39,7 +39,7 @@ constexpr char kLogits[] = "logits";
 constexpr char kTokens[] = "input_ids";
 constexpr int64_t kIdsOfUnknownVocabulary = 32;
 
-// More would be no batch that anyone measures.
+// Nobody measures larger batches.
 constexpr int64_t kMostElements = int64_t{1} << 28;
 
 int64_t Bytes(const Batch& batch) {
@@ -73,13 +73,13 @@ Tensor FilledWith(const TensorShape& shape, const Draw& draw) {
   return tensor;
 }
 
-// Returns a tensor of random values, or of ones; unset for a type that it does
-// not know.
+// Returns a tensor of random values, or of ones. Returns nothing for an
+// unsupported type.
 std::optional<Tensor> FilledTensor(DataType type, const TensorShape& shape,
                                    int64_t ids, bool ones) {
   std::mt19937_64 random;
   const auto number = [&] {
-    // 53 bits: what a double holds.
+    // A double holds 53 bits.
     return ones ? 1.0
                 : 2 * (static_cast<double>(random() >> 11) / (1LL << 53)) - 1;
   };
@@ -159,7 +159,7 @@ absl::StatusOr<std::string> ChooseOutput(const SignatureDef& signature,
 }
 
 // Returns how many scores the output has at each position of each text, which
-// is the size of the vocabulary; 0 if the signature does not say.
+// is the size of the vocabulary, or 0 if the signature does not say.
 int64_t VocabularySize(const SignatureDef& signature,
                        const std::string& output) {
   const auto found = signature.outputs().find(output);
@@ -211,14 +211,14 @@ absl::StatusOr<NpyHeader> ReadTokenHeader(const std::string& path) {
 }
 
 struct TokenArray {
-  // How many texts the file has.
+  // The number of texts in the file.
   int64_t rows = 0;
-  // The first of them, DT_INT64 with the shape [texts, length].
+  // The first texts, as DT_INT64 with the shape [texts, length].
   Tensor ids;
 };
 
-// Reads the first `rows` texts, or all when there are fewer. Fails, naming the
-// file, when it is no token array or has no text.
+// Reads the first `rows` texts, or all if there are fewer. Fails, naming the
+// file, if it is not a token array or has no texts.
 absl::StatusOr<TokenArray> ReadTokenArray(const std::string& path,
                                           int64_t rows) {
   REQUANT_ASSIGN_OR_RETURN(const NpyHeader header, ReadTokenHeader(path));
@@ -241,8 +241,8 @@ absl::StatusOr<TokenArray> ReadTokenArray(const std::string& path,
   return TokenArray{header.shape[0], std::move(batch.inputs.front())};
 }
 
-// Returns `ids` as `type`. Fails for an id below 0 or not below `vocabulary`,
-// unless that is 0.
+// Returns `ids` as `type`. Fails for an id that is negative or, unless
+// `vocabulary` is 0, not below it.
 absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
                                      int64_t vocabulary,
                                      const std::string& file) {
@@ -267,7 +267,7 @@ absl::StatusOr<Tensor> FittingTokens(const Tensor& ids, DataType type,
   return tensor;
 }
 
-// Adds an input of the batch's size and its note.
+// Adds an input of the batch's size, and its note.
 absl::Status AddMadeUpInput(const TensorInfo& info, const std::string& path,
                             const std::string& input, int64_t ids,
                             SyntheticBatch* made) {
@@ -358,7 +358,7 @@ absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
                                absl::StrCat("cannot read ", path));
   }
   std::sort(names.begin(), names.end());
-  // The array that is named after the input goes before all others.
+  // The array that is named after the input comes first.
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) {
                           return name == absl::StrCat(kTokens, ".npy");
@@ -379,7 +379,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
   made.dataset.mutable_prediction()->set_tensor(output);
   const int64_t vocabulary = VocabularySize(signature, output);
   const absl::StatusOr<std::string> token_input = TokenInput(signature, path);
-  // Other whole numbers, such as those of positions, have a table of their own.
+  // Other integers, such as positions, have a table of their own.
   const auto ids_of = [&](const std::string& input) {
     if (synthetic.ids() > 0) return int64_t{synthetic.ids()};
     return vocabulary > 0 && token_input.ok() && input == *token_input
@@ -397,7 +397,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     made.length = tokens.ids.dim_size(1);
   }
   made.batch.size = batch_size;
-  // A map has no order of its own.
+  // Protobuf maps are unordered.
   const std::map<std::string, TensorInfo> inputs(signature.inputs().begin(),
                                                  signature.inputs().end());
   if (inputs.empty()) {

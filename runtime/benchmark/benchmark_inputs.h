@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_INPUTS_H_
 
-// The batches that graphs are measured on: of a dataset, or made up by what a
-// SavedModel's signature says of its inputs.
+// The batches that graphs are measured on, which are read from a dataset or
+// generated to match the inputs of a SavedModel's signature.
 
 #include <cstdint>
 #include <string>
@@ -16,53 +16,53 @@
 
 namespace requant {
 
-// Reads the first batches of a dataset into memory, so that reading them is no
-// part of what is measured: `max_batches` of them, or as many as fit in
-// `max_bytes`, but at least one. All have `options.batch_size` records, unless
-// the whole dataset has fewer; a dataset without records is an error. Errors
-// name the dataset as `name`.
+// Reads the first batches of a dataset into memory, so that measurements do not
+// include reading: at most `max_batches`, and no more than fit in `max_bytes`,
+// but at least one. Each has `options.batch_size` records, unless the whole
+// dataset has fewer. Fails if the dataset has no records. Errors call the
+// dataset `name`.
 absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
                                                   const std::string& name,
                                                   BatchOptions options,
                                                   int64_t max_batches,
                                                   int64_t max_bytes);
 
-// Returns the signature that `spec` names, serving_default unless it names one.
-// Fails when the SavedModel does not have it.
+// Returns the signature that `spec` names, or serving_default if it names none.
+// Fails if the SavedModel does not have it.
 absl::StatusOr<tensorflow::SignatureDef> ReadSignature(const ModelSpec& spec);
 
-// A token array has texts as numbers: it is a NumPy file (.npy) of whole
-// numbers with two dimensions, one text per row.
+// A token array holds texts as numbers: it is a NumPy file (.npy) of integers
+// with two dimensions and one text per row.
 //
-// Returns the file that `path` means: itself, or, for a folder, its
-// input_ids.npy or else the first by name of the files in it that are token
-// arrays; "" when a folder has none. Fails when there is nothing at `path`.
+// Returns `path` itself if it is a file. In a folder, returns input_ids.npy, or
+// else the first token array by name, or "" if there is none. Fails if there is
+// nothing at `path`.
 absl::StatusOr<std::string> FindTokenArray(const std::string& path);
 
-// Inputs that were made up.
+// A batch of generated inputs.
 struct SyntheticBatch {
-  // Feeds them by the signature's names, and names the output.
+  // Feeds the inputs under the signature's names, and names the output.
   DatasetSpec dataset;
   Batch batch;
-  // For people, one for each input that was made up.
+  // Descriptions for users, one for each generated input.
   std::vector<std::string> notes;
-  // A note on the input that a token array feeds; "": there is no such input.
+  // Describes the input that a token array feeds; "" if there is none.
   std::string token_note;
-  // What was settled of the job's: how many numbers there are, and the size of
-  // open dimensions.
+  // The values used for the job's fields of these names: how many numbers there
+  // are, and the size of open dimensions.
   int64_t ids = 0;
   int64_t length = 0;
 };
 
 // Fills the inputs of `signature` for `batch_size` records, always with the
-// same values: floating-point numbers from -1 to 1, whole numbers and truth
-// values at random, and ones for an input whose name ends in "mask". The first
-// dimension counts records; others that the signature leaves open get
-// `synthetic.length`. With a token array one input gets its rows instead, at
-// most `batch_size`, and open dimensions get their length. Fails, naming
-// `path`, for types and shapes that cannot be made up, a batch size that the
-// signature does not take, several outputs of which none is chosen, no input
-// for the tokens, and tokens beyond the vocabulary.
+// same values: random floating-point numbers from -1 to 1, integers and truth
+// values, and ones for an input whose name ends in "mask". The first dimension
+// counts records; others that the signature leaves open get `synthetic.length`.
+// With a token array, one input gets at most `batch_size` of its rows instead,
+// and open dimensions get their length. Fails, naming `path`, if inputs of a
+// type or shape cannot be generated, the signature does not take the batch
+// size, none of several outputs is chosen, or the tokens have no input or are
+// beyond the vocabulary.
 absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
     const tensorflow::SignatureDef& signature, const std::string& path,
     const SyntheticInputs& synthetic, int64_t batch_size);

@@ -20,7 +20,7 @@ SignatureDef Signature(const std::string& text) {
   return signature;
 }
 
-// Returns a decoder's: ids and a mask of any number of texts, of any length.
+// Returns a decoder's signature: ids and a mask for texts of any length.
 SignatureDef Decoder() {
   return Signature(R"(
     inputs { key: "input_ids" value { name: "ids:0" dtype: DT_INT32
@@ -43,7 +43,7 @@ TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
   ASSERT_OK(made);
   EXPECT_EQ(made->batch.size, 8);
   ASSERT_EQ(made->batch.inputs.size(), 2);
-  // By name.
+  // Inputs are sorted by name.
   const auto mask = made->batch.inputs[0].flat<int64_t>();
   const auto ids = made->batch.inputs[1].flat<int32_t>();
   EXPECT_EQ(made->batch.inputs[1].shape().DebugString(), "[8,5]");
@@ -58,13 +58,13 @@ TEST(MakeSyntheticBatch, FillsShapesThatAreLeftOpen) {
                           "to 6"));
   EXPECT_EQ(made->dataset.input(1).placeholder(), "input_ids");
   EXPECT_EQ(made->dataset.prediction().tensor(), "logits");
-  // It is the same every time.
+  // The values are the same every time.
   const auto again = MakeSyntheticBatch(Decoder(), "model", Settings(), 8);
   EXPECT_EQ(made->batch.inputs[1].tensor_data(),
             again->batch.inputs[1].tensor_data());
 }
 
-// Returns a decoder's whose logits say that there are six numbers.
+// Returns a decoder's signature whose logits show that there are six ids.
 SignatureDef DecoderOfSix() {
   SignatureDef signature = Decoder();
   for (const int size : {-1, -1, 6}) {
@@ -76,7 +76,7 @@ SignatureDef DecoderOfSix() {
   return signature;
 }
 
-// Rows of two numbers, as numpy.save writes them.
+// Writes rows of two numbers, as numpy.save does.
 std::string WriteTokens(const std::string& name, const std::string& type,
                         const std::vector<int64_t>& numbers) {
   std::string header =
@@ -119,7 +119,7 @@ TEST(MakeSyntheticBatch, FeedsTheFirstRowsOfATokenArray) {
   EXPECT_EQ(made->token_note,
             "input_ids: int32 [2,2], the first of 3 rows of " + file);
   EXPECT_THAT(made->notes, ElementsAre("attention_mask: int64 [2,2], all 1"));
-  // Fewer rows than a batch has are a smaller batch.
+  // Fewer rows than a batch holds make a smaller batch.
   EXPECT_EQ(MakeSyntheticBatch(Decoder(), "model", settings, 8)->batch.size, 3);
 }
 
@@ -193,7 +193,7 @@ TEST(ReadSignature, SaysThatAGraphFileHasNone) {
 
 constexpr int64_t kMuch = 1 << 30;
 
-// Returns the sizes of the batches of two that a file of `records` gives.
+// Returns the sizes of a file's batches of up to two records.
 absl::StatusOr<std::vector<int64_t>> Sizes(int records, int64_t max_batches,
                                            int64_t max_bytes) {
   std::string file;
@@ -218,7 +218,7 @@ TEST(PreloadBatches, LeavesOutAPartialLastBatchUnlessItIsAllThereIs) {
 
 TEST(PreloadBatches, StopsAtTheNumberOfBatchesOrBytes) {
   EXPECT_THAT(Sizes(20, 3, kMuch).value(), ElementsAre(2, 2, 2));
-  // But not before one batch; two floats each.
+  // At least one batch is read; each has two floats.
   EXPECT_THAT(Sizes(20, kMuch, 0).value(), ElementsAre(2));
   EXPECT_THAT(Sizes(20, kMuch, 9).value(), ElementsAre(2, 2));
 }

@@ -32,7 +32,7 @@ using Figure = std::function<double(const RoundMeasurement&)>;
 
 // On an idle machine threads wait for less than one percent of their time.
 constexpr double kNoticeableWait = 0.05;
-// Operations below are not shown to people.
+// Operations with a smaller share are not shown to users.
 constexpr double kNoticeableShare = 0.0005;
 
 double RateOf(const RoundMeasurement& round) {
@@ -77,14 +77,14 @@ std::string_view Basename(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-// Returns whether a folder's name says nothing of the model in it.
+// Returns whether a folder's name says nothing about the model in it.
 bool IsVersion(std::string_view name) {
   return name == "saved_model" ||
          name.find_first_not_of("0123456789") == name.npos;
 }
 
-// Returns the graphs' names: without their folders, where that leaves them
-// different and with a meaning.
+// Returns the graphs' names, without their folders if the names are then still
+// distinct and meaningful.
 std::vector<std::string> Names(const BenchmarkJob& job) {
   std::vector<std::string> names, paths;
   bool tells = true;
@@ -155,8 +155,8 @@ std::string IntervalText(const Interval& interval) {
                          interval.high());
 }
 
-// Returns "faster", "slower" or, when the interval holds 1, "no difference"; ""
-// when there are too few rounds for an interval.
+// Returns "faster", "slower" or, if the interval holds 1, "no difference"; ""
+// if there are too few rounds for an interval.
 std::string VerdictOf(const PairedRatio& speed) {
   if (!speed.interval.has_value()) return "";
   if (speed.interval->low() > 1) return "faster";
@@ -184,8 +184,8 @@ std::string SpeedText(const std::string& name, const std::string& first,
                       " do not differ beyond the noise ", interval);
 }
 
-// Returns one line on a graph against the first: its speed, and its CPU time if
-// that certainly differs.
+// Returns one line that compares a graph with the first: its speed, and its CPU
+// time if that certainly differs.
 std::string VerdictText(const std::string& name, const std::string& first,
                         const GraphFigures& figures) {
   std::string text = SpeedText(name, first, figures.speed);
@@ -249,7 +249,7 @@ std::string TextJson(const std::string& text) {
   return text.empty() ? "null" : JsonString(text);
 }
 
-// Returns the message's members; only a node's have its name, the first.
+// Returns the message's members; the first, a name, is left out for types.
 std::string TimeJson(const OperationTime& time) {
   JsonMembers members = MessageMembers(time);
   if (time.node().empty()) members.erase(members.begin());
@@ -272,7 +272,7 @@ std::string DifferenceJson(const EntryMeasurement& entry) {
   if (!entry.has_difference()) return "null";
   const OutputDifferenceMessage& difference = entry.difference();
   JsonMembers members = MessageMembers(difference);
-  // It is before the last two, which count what is in no figure; 0 / 0 is null.
+  // It comes before the last two, which count excluded values; 0 / 0 is null.
   members.insert(members.end() - 2,
                  {"top_1_agreement",
                   JsonNumber(static_cast<double>(difference.agreeing_rows()) /
@@ -383,7 +383,7 @@ std::string OpOf(const NodeExecStats& node) {
 }
 
 int64_t Nanoseconds(const NodeExecStats& node) {
-  // Either all times come in nanoseconds, too, or none do.
+  // Either all times are also given in nanoseconds, or none are.
   const int64_t nanoseconds =
       node.all_start_nanos() > 0
           ? node.op_end_rel_nanos() - node.op_start_rel_nanos()
@@ -395,15 +395,15 @@ struct Cost {
   int64_t calls = 0;
   int64_t nanoseconds = 0;
 };
-// By operation and node; the node is empty in a type's key.
+// Keyed by operation and node; the node is empty in a type's key.
 using Costs = std::map<std::pair<std::string, std::string>, Cost>;
 
-// Appends the averages of the costliest, at most `most`, the costliest first.
+// Appends the averages of up to `most` costliest, the costliest first.
 void AppendCosts(const Costs& costs, size_t most, double batches,
                  google::protobuf::RepeatedPtrField<OperationTime>* times) {
   std::vector<std::pair<Costs::key_type, Cost>> sorted(costs.begin(),
                                                        costs.end());
-  // Stable: equal ones stay in the order of their names.
+  // A stable sort keeps equal ones in the order of their names.
   absl::c_stable_sort(sorted, [](const auto& a, const auto& b) {
     return a.second.nanoseconds > b.second.nanoseconds;
   });

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_BENCHMARK_REPORT_H_
 #define REQUANT_RUNTIME_BENCHMARK_BENCHMARK_REPORT_H_
 
-// What a benchmark's rounds say about each graph, and about each graph against
-// the first: as figures, and as `requant benchmark` prints them.
+// Computes figures on each graph, alone and relative to the first, from a
+// benchmark's rounds, and formats them as `requant benchmark` prints them.
 
 #include <cstddef>
 #include <optional>
@@ -15,9 +15,9 @@
 
 namespace requant {
 
-// A graph's figure divided by the first graph's of the same round, so that what
-// slows the whole machine for a while falls out: the median over the rounds,
-// with its interval where there are rounds enough for one.
+// A graph's figure divided by the first graph's figure in the same round, so
+// that temporary slowdowns of the whole machine cancel out. It is the median
+// over the rounds, with its interval if there are enough rounds for one.
 struct PairedRatio {
   double median = 1;
   std::optional<Interval> interval;
@@ -33,8 +33,8 @@ struct GraphFigures {
   double milliseconds_per_batch_p99 = 0;
   // The share of its time that the graph waited for a core; unset if unknown.
   std::optional<double> waited_share;
-  // Against the first graph: above 1 is faster, below 1 is less CPU time. Both
-  // are 1, without an interval, for the first graph itself.
+  // Relative to the first graph: a speed above 1 is faster, a CPU time below 1
+  // is less. Both are 1, without an interval, for the first graph itself.
   PairedRatio speed;
   PairedRatio cpu_time;
 };
@@ -44,26 +44,26 @@ struct GraphFigures {
 std::vector<GraphFigures> FiguresOf(const BenchmarkResult& result);
 
 // Returns where the time of a graph goes, by type of operation and for the
-// `max_nodes` costliest nodes: averages over what TensorFlow recorded of
-// batches, at least one, run with FULL_TRACE. The caller knows
-// `batch_microseconds` and sets it.
+// `max_nodes` costliest nodes, averaged over what TensorFlow recorded for one
+// or more batches run with FULL_TRACE. The caller sets `batch_microseconds`.
 ProfileMessage ProfileOf(const std::vector<tensorflow::StepStats>& batches,
                          size_t max_nodes);
 
-// Returns text for people: the setting, a table with a line per graph, a
-// sentence per graph on its speed against the first, and any profiles.
+// Returns readable text: the setting, a table with a line per graph, a sentence
+// per graph on its speed relative to the first, and any profiles.
 std::string BenchmarkText(const BenchmarkJob& job,
                           const BenchmarkResult& result);
 
-// Returns everything as one JSON object and a newline; null: not known.
+// Returns everything as one JSON object and a newline. Unknown values are null.
 std::string BenchmarkJson(const BenchmarkJob& job,
                           const BenchmarkResult& result);
 
-// Returns the lines that the published GPT-J example prints of a model and its
-// converted form, letter by letter, then what they lack: the cosine similarity,
-// top-1 agreement and largest difference of the outputs, and what the figures
-// mean. Latency is the median time of a batch, and throughput the batch size
-// divided by it. Each of several converted models has its path after its name.
+// Returns the exact lines that the published GPT-J example prints for a model
+// and its converted form, then what they lack: the cosine similarity, top-1
+// agreement and largest difference of the outputs, and what the figures mean.
+// Latency is the median time of a batch, and throughput is the batch size
+// divided by it. With several converted models, each name is followed by a
+// path.
 std::string PublishedBenchmarkText(const BenchmarkJob& job,
                                    const BenchmarkResult& result);
 

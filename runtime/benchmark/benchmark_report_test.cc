@@ -20,7 +20,7 @@ class BenchmarkReport : public testing::Test {
     result_.set_records(1024);
   }
 
-  // Rounds of 1000 records each.
+  // Adds a graph with rounds of 1000 records each.
   void AddGraph(const std::string& path, const std::vector<double>& rates,
                 double cpu_seconds) {
     job_.add_entry()->mutable_model()->set_path(path);
@@ -81,8 +81,8 @@ TEST_F(BenchmarkReport, HasMediansOverTheRounds) {
 }
 
 TEST_F(BenchmarkReport, ComparesGraphsRoundByRound) {
-  // The machine gets slower and slower; the second graph is always twice as
-  // fast as the first.
+  // The machine keeps getting slower; the second graph is always twice as fast
+  // as the first.
   AddGraph("a.pb", {600, 500, 400, 300, 200, 100}, 0.5);
   AddGraph("b.pb", {1200, 1000, 800, 600, 400, 200}, 0.125);
   const std::vector<GraphFigures> figures = FiguresOf(result_);
@@ -137,7 +137,7 @@ TEST_F(BenchmarkReport, SaysWhatIsNotFaster) {
   }
 }
 
-// Where names are the same, or say nothing.
+// Folders stay if names are equal or say nothing.
 TEST_F(BenchmarkReport, KeepsFoldersThatTellGraphsApart) {
   for (const std::string folder : {"a/model.pb", "a/saved_model/1"}) {
     job_.clear_entry();
@@ -158,7 +158,7 @@ TEST_F(BenchmarkReport, HasTheDifferenceOfOutputsInJson) {
   difference.set_mse(0.25);
   difference.set_rows(4);
   difference.set_agreeing_rows(3);
-  // There are no figures of outputs that are never finite.
+  // Outputs that are never finite have no figures.
   OutputDifference unknown;
   unknown.Add({NAN, INFINITY}, {NAN, INFINITY}, 1);
   *result_.mutable_entry(2)->mutable_difference() = unknown.Result();
@@ -228,7 +228,7 @@ TEST_F(BenchmarkReport, HasRatiosInJson) {
             HasSubstr(R"("profile": null)")));
 }
 
-// All operations, too small to be shown to people or not.
+// JSON has all operations, including those too small for the text.
 TEST_F(BenchmarkReport, HasRoundsAndProfilesInJson) {
   job_.set_rounds(2);
   AddGraph("a.pb", 100, 1);
@@ -345,7 +345,7 @@ std::vector<std::string> Lines(
   return lines;
 }
 
-// Returns what is recorded of a batch in which each of these nodes ran.
+// Returns what is recorded for a batch in which each of these nodes ran.
 tensorflow::StepStats BatchOf(const std::vector<std::string>& nodes) {
   tensorflow::StepStats stats;
   for (const std::string& node : nodes) {

@@ -63,8 +63,8 @@ std::optional<double> CoreWaitSeconds(const std::string& tasks_folder) {
   std::error_code error;
   for (std::filesystem::directory_iterator task(tasks_folder, error), end;
        !error && task != end; task.increment(error)) {
-    // Nanoseconds on a core, nanoseconds waiting for one, turns. A thread that
-    // has just ended has no such file any more.
+    // The file has the nanoseconds on a core, the nanoseconds waiting for one,
+    // and the turns. If the thread has just ended, the file is gone.
     std::ifstream file(task->path() / "schedstat");
     double ran, waited;
     if (file >> ran >> waited) seconds = seconds.value_or(0) + 1e-9 * waited;
@@ -114,7 +114,7 @@ absl::StatusOr<StreamTimes> StreamPool::Run(
   StreamTimes times = Total();
   times.round.set_cpu_seconds(cpu_after - cpu_before);
   if (waited_before.has_value() && waited_after.has_value()) {
-    // A thread that has ended takes its time away.
+    // The time of a thread that has ended is no longer included.
     times.round.set_waited_seconds(
         std::max(0.0, *waited_after - *waited_before));
   }
@@ -173,7 +173,7 @@ StreamTimes StreamPool::Total() const {
   double rate = 0;
   for (const Stream& stream : streams_) {
     records += stream.records;
-    // A clock may not move during a batch of nothing.
+    // The clock may stand still during an empty batch.
     if (stream.seconds > 0) {
       rate += static_cast<double>(stream.records) / stream.seconds;
     }

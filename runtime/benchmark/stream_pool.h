@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_BENCHMARK_STREAM_POOL_H_
 #define REQUANT_RUNTIME_BENCHMARK_STREAM_POOL_H_
 
-// Threads that run batches side by side, and the time that takes.
+// Runs batches concurrently in threads and measures the time that takes.
 
 #include <cstdint>
 #include <functional>
@@ -18,15 +18,14 @@
 
 namespace requant {
 
-// Returns the ways to use `cores` cores that are worth a try: from one stream
-// with all of them to one stream per core, five at most. A number of streams or
-// threads that is given (not 0) is kept; with both there is only that one.
+// Returns at most five ways to use `cores` cores that are worth trying, from
+// one stream with all of them to one stream per core. A nonzero number of
+// streams or threads is kept; if both are given, that is the only setting.
 std::vector<StreamSetting> SettingsToTry(int cores, int streams, int threads);
 
-// Returns how many seconds the threads of this process, those that live now,
-// have been ready to run while all cores were busy: on a machine that others
-// use, the part of the time that says nothing about a graph. Unset where Linux
-// does not say.
+// Returns how many seconds the current threads of this process have been ready
+// to run while all cores were busy. On a shared machine, that part of the time
+// says nothing about a graph. Returns nothing if Linux does not report it.
 std::optional<double> CoreWaitSeconds(
     const std::string& tasks_folder = "/proc/self/task");
 
@@ -34,15 +33,15 @@ struct RunLength {
   // Every stream goes on for at least this long and this many batches.
   double seconds = 0;
   int64_t batches_per_stream = 1;
-  // After this long it stops however few its batches are, but not before one; 0
-  // means never.
+  // After this long it stops regardless of the number of batches, but not
+  // before the first; 0 means never.
   double max_seconds = 0;
 };
 
 struct StreamTimes {
-  // The rate is the sum of the streams' own, so that one that ends a batch
-  // sooner than another does not count as idle; CPU time is that of the whole
-  // process, and the time waited that of CoreWaitSeconds.
+  // The rate is the sum of the streams' own rates, so that a stream that
+  // finishes before another does not count as idle. The CPU time is the whole
+  // process's, and the waiting time is from CoreWaitSeconds.
   RoundMeasurement round;
   // One for every batch.
   std::vector<double> batch_seconds;
@@ -51,19 +50,19 @@ struct StreamTimes {
 class StreamPool {
  public:
   // Runs batch number `batch` in stream `stream` and returns its number of
-  // records. Several threads call it at once; the numbers go up from 0.
+  // records. Several threads call it at once; `batch` counts up from 0.
   using Work =
       std::function<absl::StatusOr<int64_t>(int stream, int64_t batch)>;
 
-  // The threads live as long as the pool: what oneDNN caches in each of them
-  // is part of being warm.
+  // The threads live as long as the pool because being warm includes what
+  // oneDNN caches in each of them.
   StreamPool(int streams, Work work);
   ~StreamPool();
   StreamPool(const StreamPool&) = delete;
   StreamPool& operator=(const StreamPool&) = delete;
 
-  // Runs batches in all streams. The first error ends it and is returned. While
-  // batches get done, `on_alive` is called about once a second.
+  // Runs batches in all streams. The first error ends the run and is returned.
+  // While batches complete, calls `on_alive` about once a second.
   absl::StatusOr<StreamTimes> Run(const RunLength& length,
                                   const std::function<void()>& on_alive);
 
@@ -94,7 +93,7 @@ class StreamPool {
   int64_t next_batch_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t batches_done_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  // Each is its thread's own during a run; Run reads them when all have ended.
+  // During a run only its own thread uses each; Run reads them after the end.
   std::vector<Stream> streams_;
   std::vector<std::thread> threads_;
 };

@@ -15,7 +15,7 @@ using testing::Pair;
 
 void Nothing() {}
 
-// A pool that remembers what ran where.
+// A pool that records what ran where.
 struct LoggedPool {
   explicit LoggedPool(int streams)
       : threads(streams), pool(streams, [this](int stream, int64_t batch) {
@@ -67,7 +67,7 @@ TEST(StreamPool, ReturnsTheFirstErrorAndCanRunAgain) {
     if (batch == 6) return absl::DataLossError("batch 6");
     return 1;
   });
-  // Without an end of its own: only the error ends it.
+  // Only the error ends this run.
   EXPECT_EQ(pool.Run({.batches_per_stream = INT64_MAX}, Nothing).status(),
             absl::DataLossError("batch 6"));
   EXPECT_TRUE(pool.Run({.batches_per_stream = 1}, Nothing).ok());
@@ -114,7 +114,7 @@ TEST(CoreWaitSeconds, AddsUpTheWaitingTimeOfAllThreads) {
   const fs::path folder = fs::path(testing::TempDir()) / "threads";
   fs::create_directories(folder / "10");
   fs::create_directories(folder / "11");
-  // Ended between the listing and the reading.
+  // This thread ended between the listing and the reading.
   fs::create_directories(folder / "12");
   std::ofstream(folder / "10" / "schedstat") << "7000000000 1500000000 3\n";
   std::ofstream(folder / "11" / "schedstat") << "0 250000000 1\n";

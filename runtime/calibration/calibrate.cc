@@ -39,7 +39,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::Tensor;
 
-// Weights that are fetched at once.
+// The number of weights that are fetched at once.
 constexpr size_t kWeightsPerPass = 16;
 
 // If there are more, only their number is reported.
@@ -49,17 +49,17 @@ std::string TensorText(const std::string& node, int output) {
   return absl::StrCat(node, ":", output);
 }
 
-// An entry of the table, and what is fetched for it.
+// An entry of the table, with what is fetched for it.
 struct ObservedEntry {
   CalibrationTensor tensor;
-  // The two ends of a range; else the tensor's values, in a function at every
-  // place that it is called from.
+  // The two ends of a range, or else the tensor's values; in a function, those
+  // at every place that calls it.
   std::vector<std::string> fetches;
-  // Its values are the same in every batch.
+  // Whether its values are the same in every batch.
   bool is_weight = false;
 };
 
-// What one run of the graph gave, and the records that it is of.
+// The results of one run of the graph, and the records that it was for.
 struct RunValues {
   std::vector<Tensor> fetched;
   int64_t first_record = 0;
@@ -76,7 +76,7 @@ class EntryObserver {
 
   const ObservedEntry& entry() const { return entry_; }
 
-  // Adds `tensors`, those of the run that were fetched for it.
+  // Adds `tensors`, those that the run fetched for this entry.
   absl::Status Add(const RunValues& run, absl::Span<const Tensor> tensors) {
     std::vector<absl::Span<const float>> outputs;
     buffers_.resize(tensors.size());
@@ -130,7 +130,7 @@ class EntryObserver {
   int64_t records_ = 0;
 };
 
-// Returns the tensor of the dataset's prediction; none if it has none.
+// Returns the tensor of the dataset's prediction, if it has one.
 absl::StatusOr<std::vector<std::string>> PredictionTensor(
     const CalibrateJob& job, const Model& model) {
   const std::string& name = job.dataset().prediction().tensor();
@@ -139,8 +139,8 @@ absl::StatusOr<std::vector<std::string>> PredictionTensor(
   return std::vector<std::string>{std::move(output)};
 }
 
-// Returns the tensors that the job names, or what the transforms for eight-bit
-// graphs need.
+// Returns the tensors that the job names, or those that the transforms for
+// eight-bit graphs need.
 absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
     const CalibrateJob& job, const Model& model, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
@@ -190,7 +190,7 @@ absl::StatusOr<std::vector<ObservedEntry>> ChooseEntries(
 
 void WarnOfNotObserved(const CalibrateJob& job, const Model& model,
                        const std::vector<NotObserved>& keys) {
-  // A graph without signatures has the outputs that the dataset names.
+  // Without signatures, the outputs are those that the dataset names.
   std::string not_needed = "the outputs do not depend on it";
   if (!model.signature().outputs().empty()) {
     not_needed =
@@ -215,7 +215,7 @@ void WarnOfNotObserved(const CalibrateJob& job, const Model& model,
 }
 
 // Returns what insert_qdq would quantize, in functions too. The session needs
-// the nodes `added` to give it.
+// the nodes `added` to compute them.
 absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
     const CalibrateJob& job, const Model& model, const GraphDef& graph,
     GraphDef* added) {
@@ -236,7 +236,7 @@ absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
                      " has no signature that tells its outputs: name one by "
                      "prediction { tensor: ... } in the dataset"));
   }
-  // A map has no order of its own.
+  // Protobuf maps are unordered.
   std::sort(outputs.begin(), outputs.end());
   REQUANT_ASSIGN_OR_RETURN(QdqObservers qdq,
                            MakeQdqObservers(graph, options, outputs));
@@ -258,11 +258,11 @@ absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
   return entries;
 }
 
-// What is observed by one run of the graph.
+// What one run of the graph observes.
 struct ObservationPass {
   std::unique_ptr<ModelFunction> function;
   std::vector<EntryObserver*> observers;
-  // The values are the same in every batch.
+  // Whether the values are the same in every batch.
   bool once = false;
 };
 
@@ -354,7 +354,7 @@ class CalibrationRun {
     }
     for (const ObservationPass& pass : passes_) {
       REQUANT_RETURN_IF_ERROR(RunPass(pass, batch));
-      // A big model takes a minute for each: this is a sign of life.
+      // A pass of a big model may take a minute, so this is a sign of life.
       progress_.Update(records_);
     }
     if (is_first) {
@@ -367,9 +367,9 @@ class CalibrationRun {
     return absl::OkStatus();
   }
 
-  // Shares the tensors out to passes by what they take in a run of one record.
-  // One that fits is in one pass; of a big model, more passes run the graph
-  // more often, but hold no more than held_bytes each.
+  // Divides the tensors among passes by the memory they take in a run of one
+  // record. If they fit, there is one pass; for a big model, several passes run
+  // the graph more often but hold at most held_bytes each.
   absl::Status PlanPasses(const Batch& batch) {
     std::vector<EntryObserver*> weights, others;
     for (const auto& observer : observers_) {
@@ -412,15 +412,15 @@ class CalibrationRun {
       const std::vector<std::string>& tensors = observer->entry().fetches;
       fetches.insert(fetches.end(), tensors.begin(), tensors.end());
     }
-    // Weights are read without feeding anything.
+    // Weights can be read without feeding anything.
     REQUANT_ASSIGN_OR_RETURN(
         auto function, ModelFunction::Make(model_.get(), inputs_, fetches));
     passes_.push_back({std::move(function), observers, once});
     return absl::OkStatus();
   }
 
-  // Measures what a whole batch takes for each observer, from its first record
-  // alone where inputs can be cut.
+  // Measures the memory that a whole batch takes for each observer, from its
+  // first record alone if inputs can be cut.
   absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
     const bool can_cut = std::all_of(
         batch.inputs.begin(), batch.inputs.end(), [&](const Tensor& input) {
@@ -445,7 +445,7 @@ class CalibrationRun {
     return bytes;
   }
 
-  // Runs the graph while the values of the run before it are observed.
+  // Runs the graph while the values of the previous run are observed.
   absl::Status RunPass(const ObservationPass& pass, const Batch& batch) {
     auto run = std::make_shared<RunValues>();
     run->first_record = batch.first_record;
@@ -483,7 +483,7 @@ class CalibrationRun {
 
   const CalibrateJob& job_;
   const Model::GraphInspector& inspect_;
-  // Outlives the functions of the passes.
+  // The model must outlive the functions of the passes.
   std::unique_ptr<Model> model_;
   // The tensors that are fed.
   std::vector<std::string> inputs_;
@@ -491,7 +491,7 @@ class CalibrationRun {
   std::vector<ObservationPass> passes_;
   int64_t records_ = 0;
   Progress progress_;
-  // Waits in its destructor: the last member, gone before what it uses.
+  // Must be the last member: its destructor waits for the use of the others.
   std::future<absl::Status> observing_;
 };
 
@@ -501,7 +501,7 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
   CalibrateJob settings = job;
   settings.mutable_model()->clear_path();
   settings.clear_session();
-  // How often the graph runs for a batch changes nothing.
+  // How often the graph runs for a batch does not change the result.
   settings.mutable_qdq()->clear_held_bytes();
   if (!job.has_qdq()) settings.clear_qdq();
   ClearFiles(settings.mutable_dataset());
@@ -525,8 +525,8 @@ absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
         return for_file ? CalibrationKey(job) : "";
       });
   absl::StatusOr<RangeTable> run = CalibrationRun(job, inspect).Run();
-  // Also after an error, which leaves this function no sooner than the key is
-  // there.
+  // This also waits after an error, which cannot leave this function before the
+  // key is ready.
   while (key.wait_for(std::chrono::milliseconds(200)) !=
          std::future_status::ready) {
     ReportAlive();

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_CALIBRATION_CALIBRATE_H_
 #define REQUANT_RUNTIME_CALIBRATION_CALIBRATE_H_
 
-// The calibration of a graph on a dataset.
+// Calibrates a graph on a dataset.
 
 #include <string>
 
@@ -13,16 +13,16 @@
 
 namespace requant {
 
-// Returns a digest of all that the result of a calibration depends on: the
-// contents of the model's and the dataset's files, in their order, the
-// declaration, the settings and this program's version. Paths, times and
-// numbers of threads do not count.
+// Returns a digest of everything that a calibration's result depends on: the
+// contents of the model's and the dataset's files, in order, the declaration,
+// the settings and this program's version. Paths, file times and thread counts
+// are not included.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
 
 // Runs every batch through the model once and observes the tensors. Reports
-// activities, progress and warnings (base/program/isolation.h). The table does
-// not depend on the number of threads as far as the model's values do not.
-// `inspect` may be empty. A table for a file says what it was made from
+// activities, progress and warnings (base/program/isolation.h). The table
+// depends on the number of threads only if the model's values do. `inspect` may
+// be empty. With `for_file`, the table records what it was made from
 // (CalibrationKey).
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
                                          const Model::GraphInspector& inspect,

@@ -13,7 +13,7 @@
 namespace requant {
 namespace {
 
-// How many names a warning lists.
+// The most names that a warning lists.
 constexpr size_t kNamesShown = 3;
 
 std::string EntryName(const RangeKey& key) {
@@ -24,7 +24,7 @@ std::string Number(const std::optional<float>& value) {
   return value.has_value() ? absl::StrFormat("%.6g", *value) : "-";
 }
 
-// Returns what that many observations of the entry are, in records if possible.
+// Returns this many observations of the entry, in records if possible.
 int64_t Amount(const RangeEntry& entry, int64_t observations,
                int64_t batch_size) {
   if (batch_size == 0) return observations;

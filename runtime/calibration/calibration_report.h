@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_CALIBRATION_CALIBRATION_REPORT_H_
 #define REQUANT_RUNTIME_CALIBRATION_CALIBRATION_REPORT_H_
 
-// A calibration's ranges for people to read.
+// Formats a calibration's ranges for users.
 
 #include <cstdint>
 #include <string>
@@ -13,16 +13,16 @@
 
 namespace requant {
 
-// Returns a line for each entry: least and greatest value, the range that the
-// freeze transforms would take, and how much it took to settle; then one line
-// about all. Entries without a histogram are chosen by minmax. `batch_size` is
-// the records per observation; 0: not known, as of merged tables.
+// Returns a line per entry with its least and greatest value, the range that
+// the freeze transforms would take, and how much data it took to settle, then a
+// summary. Entries without a histogram use minmax. `batch_size` is the number
+// of records per observation, or 0 if unknown (merged tables).
 absl::StatusOr<std::string> CalibrationText(const RangeTable& table,
                                             const RangeChoiceOptions& choice,
                                             int64_t batch_size);
 
-// Returns what will hurt later, one sentence each: values that are not finite,
-// ranges that still move at the end.
+// Returns one sentence on each likely problem: values that are not finite, and
+// ranges that still change at the end.
 std::vector<std::string> CalibrationWarnings(const RangeTable& table);
 
 }  // namespace requant

@@ -11,14 +11,14 @@
 namespace requant {
 namespace {
 
-// Few channels are looked at several rows at a time: loops over fewer values
-// are slow.
+// If there are few channels, several rows are processed at a time, because
+// loops over fewer values are slow.
 constexpr int64_t kFewestLanes = 64;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Lowers `mins` and raises `maxs` to one row of values; whether one is NaN,
-// which is otherwise passed over.
+// Lowers `mins` and raises `maxs` to cover one row of values, skipping NaNs.
+// Returns whether there was one.
 int AddRow(const float* __restrict values, int64_t size, float* __restrict mins,
            float* __restrict maxs) {
   int has_nan = 0;
@@ -31,8 +31,8 @@ int AddRow(const float* __restrict values, int64_t size, float* __restrict mins,
   return has_nan;
 }
 
-// Returns whether all values are finite; if not, this counts as one observation
-// without a range.
+// Returns whether all values are finite; if not, counts one observation without
+// a range.
 bool AllFinite(absl::Span<const float> values, const std::string& place,
                RangeEntry* entry) {
   if (std::all_of(values.begin(), values.end(),
@@ -81,7 +81,7 @@ void ValueObserver::FindExtremes(const ObservedBatch& batch) {
                lane_mins_.data(), lane_maxs_.data());
   }
   has_nan_ = has_nan != 0;
-  // Fewer values than lanes.
+  // Lanes that got no values are dropped.
   if (size < lanes) {
     lane_mins_.resize(std::max(size, channels));
     lane_maxs_.resize(lane_mins_.size());

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_CALIBRATION_VALUE_OBSERVER_H_
 #define REQUANT_RUNTIME_CALIBRATION_VALUE_OBSERVER_H_
 
-// What a calibration keeps of a tensor's values, batch by batch.
+// Collects what a calibration keeps of a tensor's values, batch by batch.
 
 #include <cstdint>
 #include <string>
@@ -16,7 +16,7 @@ namespace requant {
 // The values of one batch of a tensor.
 struct ObservedBatch {
   absl::Span<const float> values;
-  // The size of the last dimension; 0: the tensor has no more than one.
+  // The size of the last dimension; 0 if the tensor has at most one.
   int64_t channels = 0;
   // Counted from 0 over all data.
   int64_t first_record = 0;
@@ -24,20 +24,20 @@ struct ObservedBatch {
 };
 
 struct MomentOptions {
-  // How many records, the first ones, the moments are taken over; 0: none.
+  // The number of records, from the first on, that moments cover; 0 for none.
   int64_t records = 0;
   int threads = 1;
 };
 
 class ValueObserver {
  public:
-  // `tensor` is for the place of values that are not finite.
+  // `tensor` is named as the place of values that are not finite.
   explicit ValueObserver(std::string tensor, const MomentOptions& moments = {})
       : tensor_(std::move(tensor)),
         moment_records_(moments.records),
         moments_(moments.threads) {}
 
-  // Adds a batch, in the order of the data. One without values is ignored.
+  // Adds a batch. Batches come in the data's order; empty ones are ignored.
   void Add(const ObservedBatch& batch);
 
   // Returns what was observed; nothing may be added after that.
@@ -55,15 +55,15 @@ class ValueObserver {
   bool has_channels_ = true;
   int64_t moment_records_;
   ChannelMomentsBuilder moments_;
-  // Extremes of every `lanes`-th value of the last batch.
+  // The extremes of every `lanes`-th value of the last batch.
   std::vector<float> lane_mins_;
   std::vector<float> lane_maxs_;
   bool has_nan_ = false;
 };
 
-// Observes what a Min, a Max or a RequantizationRange computed for a batch, as
-// the log of its Print node would be read: of several values the smallest is
-// the minimum, the greatest the maximum. Values that are not finite are
+// Observes what a Min, a Max or a RequantizationRange computed for a batch,
+// just as the log of its Print node is read: the minimum is the least of
+// several values, the maximum the greatest. Values that are not finite are
 // recorded with `place`.
 void ObserveMin(absl::Span<const float> values, const std::string& place,
                 RangeEntry* entry);

@@ -22,9 +22,9 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Chunks are as large as batches, which are then handed out as they are
-// decoded, except where that would be too small to be worth a thread's turn or
-// so large that few threads share the work.
+// Chunks are as large as batches, which are then handed out as decoded, unless
+// that is too small to be worth a thread's turn or so large that few threads
+// share the work.
 constexpr int64_t kMinChunkRows = 64;
 constexpr int64_t kMaxChunkRows = 4096;
 
@@ -46,7 +46,7 @@ std::string NameFiles(const std::vector<std::string>& files) {
   return absl::StrCat(files[0], " and ", files.size() - 1, " other files");
 }
 
-// Returns their bytes; 0 when one is no regular file.
+// Returns the files' total size, or 0 if one is not a regular file.
 int64_t SizeOfFiles(const std::vector<std::string>& files) {
   int64_t bytes = 0;
   for (const std::string& file : files) {
@@ -57,7 +57,7 @@ int64_t SizeOfFiles(const std::vector<std::string>& files) {
   return bytes;
 }
 
-// Reads and decodes chunks ahead of its caller on threads of its own, and hands
+// Reads and decodes chunks ahead of its caller in its own threads, and hands
 // them out in the order of the files. Each thread in turn reads a chunk and
 // then decodes it while the next thread reads.
 class ChunkPipeline {
@@ -77,7 +77,7 @@ class ChunkPipeline {
     }
   }
 
-  // Stops the threads, which finish the chunk that they are at.
+  // Stops the threads, which finish their current chunks.
   ~ChunkPipeline() {
     {
       const absl::MutexLock lock(&mutex_);
@@ -86,14 +86,14 @@ class ChunkPipeline {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  // Returns the next chunk; null at the end of the data. After the end or an
+  // Returns the next chunk, or null at the end of the data. After the end or an
   // error, every call returns that again.
   Result Next() {
     const absl::MutexLock lock(&mutex_);
     mutex_.Await(absl::Condition(this, &ChunkPipeline::IsNextReady));
     const auto next = results_.find(next_taken_);
     const Result result = next->second;
-    // The end and an error stay, for the next call.
+    // The end or an error is kept for the next call.
     if (!result.ok() || *result == nullptr) return result;
     results_.erase(next);
     ++next_taken_;
@@ -116,8 +116,8 @@ class ChunkPipeline {
     }
   }
 
-  // Reads a chunk, its number and its position; it has no rows when there is
-  // nothing more to do.
+  // Reads a chunk, its number and its position. The chunk has no rows if there
+  // is nothing more to do.
   RawChunk Read(int64_t* number, int64_t* position)
       ABSL_LOCKS_EXCLUDED(read_mutex_, mutex_) {
     const absl::MutexLock read_lock(&read_mutex_);
@@ -152,7 +152,7 @@ class ChunkPipeline {
   }
 
   const int64_t chunk_rows_;
-  // Threads rest while this many rows are read or decoded and not taken.
+  // Threads wait while this many rows are read or decoded but not taken.
   const int64_t max_rows_ahead_;
 
   absl::Mutex mutex_;
@@ -186,7 +186,7 @@ class PipelinedBatchSource : public BatchSource {
   absl::StatusOr<bool> Next(Batch* batch) override {
     if (result_.ok() && *result_) {
       result_ = Assemble(batch);
-      // Nothing more is asked for.
+      // No further chunks are requested.
       if (!result_.ok() || !*result_) pipeline_ = nullptr;
     }
     return result_;
@@ -239,7 +239,7 @@ class PipelinedBatchSource : public BatchSource {
     return true;
   }
 
-  // Leads row_ to a good row, in this chunk or a later one; returns false at
+  // Advances row_ to a good row, in this chunk or a later one. Returns false at
   // the end.
   absl::StatusOr<bool> FindGoodRow() {
     for (;;) {
@@ -260,7 +260,7 @@ class PipelinedBatchSource : public BatchSource {
     }
   }
 
-  // Returns the next bad row, or the chunk's end.
+  // Returns the index of the next bad row, or the chunk's end.
   int64_t GoodRowsEnd() const {
     return next_bad_ < chunk_->bad.size() ? chunk_->bad[next_bad_].row
                                           : chunk_->rows;
@@ -323,7 +323,7 @@ class PipelinedBatchSource : public BatchSource {
     return absl::OkStatus();
   }
 
-  // Reshapes a tensor; CheckFeedShape has made sure that it fits.
+  // Reshapes a tensor; CheckFeedShape has ensured that the shape fits.
   static Tensor Reshape(const Tensor& tensor,
                         absl::Span<const int64_t> feed_shape) {
     int64_t rest = tensor.NumElements();
@@ -345,13 +345,13 @@ class PipelinedBatchSource : public BatchSource {
   const int64_t total_bytes_;
   std::unique_ptr<ChunkPipeline> pipeline_;
 
-  // What the last Assemble returned.
+  // The result of the last Assemble.
   absl::StatusOr<bool> result_ = true;
   std::shared_ptr<const Chunk> chunk_;
   // The next row of chunk_, and its number in all files.
   int64_t row_ = 0;
   int64_t record_ = 0;
-  // The first one of chunk_->bad that is not passed yet.
+  // The index of the first element of chunk_->bad that is not passed yet.
   size_t next_bad_ = 0;
   int64_t good_records_ = 0;
   int64_t bad_records_ = 0;

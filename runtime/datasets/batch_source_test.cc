@@ -176,8 +176,8 @@ TEST(BatchSource, RefusesWhatItCannotOpen) {
   EXPECT_FALSE(ReadAll(SpecFromText("in_graph { files: 'x' }")).status.ok());
 }
 
-// The estimate goes by bytes, so it is about right from the first batch on, and
-// right at the end.
+// The estimate is based on bytes, so it is about right from the first batch on,
+// and exact at the end.
 TEST(BatchSource, EstimatesTheNumberOfRecords) {
   std::string records, lines = "x\n";
   for (int i = 0; i < 6000; ++i) {

@@ -1,4 +1,4 @@
-// dataset: makes the records that Wide & Deep models read.
+// dataset makes the records that Wide & Deep models read.
 
 #include <gflags/gflags.h>
 #include <sys/stat.h>
@@ -63,7 +63,7 @@ DEFINE_bool(strict, false,
 namespace requant {
 namespace {
 
-// The clock is not read for every row.
+// Reading the clock for every row would be slow.
 constexpr int64_t kRowsBetweenUpdates = 4096;
 
 std::string Help() {
@@ -120,17 +120,17 @@ struct InputAndOutput {
   std::string output;
 };
 
-// What a command line asks for.
+// The task that a command line asks for.
 struct Task {
   CriteoFormat format = CriteoFormat::kCsv;
   CriteoSplit split = CriteoSplit::kTrain;
-  // Of preprocess.
+  // The files of the command preprocess.
   std::vector<InputAndOutput> files;
-  // Unset: those of all inputs together, which are then read twice.
+  // If unset, the ranges of all inputs, which are then read twice.
   std::optional<NumericRanges> ranges;
 };
 
-// Returns which of `names` a flag's value is.
+// Returns the index in `names` of a flag's value.
 absl::StatusOr<int> OneOf(std::string_view flag, const std::string& value,
                           const std::array<std::string_view, 3>& names) {
   const auto found = std::find(names.begin(), names.end(), value);
@@ -140,7 +140,7 @@ absl::StatusOr<int> OneOf(std::string_view flag, const std::string& value,
                    "\" or \"", names[2], "\", not \"", value, "\""));
 }
 
-// Returns --format, which is `standard` unless given; --buckets is checked too.
+// Returns --format, or `standard` if it is not given. Also checks --buckets.
 absl::StatusOr<CriteoFormat> FormatFlag(CriteoFormat standard) {
   if (FLAGS_buckets < 1) {
     return absl::InvalidArgumentError(
@@ -153,7 +153,7 @@ absl::StatusOr<CriteoFormat> FormatFlag(CriteoFormat standard) {
   return static_cast<CriteoFormat>(format);
 }
 
-// Fails if an output cannot be written, or is named twice or read too.
+// Fails if an output cannot be written, is named twice, or is also an input.
 absl::Status CheckFiles(std::vector<std::string> inputs,
                         const std::vector<FileToWrite>& files) {
   if (!FLAGS_ranges.empty()) inputs.push_back(FLAGS_ranges);
@@ -188,8 +188,8 @@ absl::StatusOr<Task> ReadSynthesize(const std::vector<std::string>& arguments) {
 
 struct Totals {
   int64_t positives = 0;
-  // The expected number of rows that the best possible guess gets right, and
-  // the number that it got right.
+  // The expected and actual numbers of rows that the best possible guess gets
+  // right.
   double expected_correct = 0;
   int64_t correct = 0;
 };
@@ -285,7 +285,7 @@ absl::StatusOr<Task> ReadPreprocess(const std::vector<std::string>& inputs) {
   return task;
 }
 
-// What was read of a file.
+// The totals of what was read from a file.
 struct FileTotals {
   int64_t rows = 0;
   int64_t positives = 0;
@@ -304,10 +304,10 @@ absl::Status CheckReadableTwice(const std::string& path) {
       " cannot be read twice: give the ranges by --ranges, and no --strict"));
 }
 
-// Turns the challenge's text files into records, one output per input. All
-// outputs are written whole or none is: they are put in their places at the
-// end. A file without a good row is an error. The results are in the order of
-// the files.
+// Turns the challenge's text files into records, one output per input. Either
+// all outputs are written completely or none is, because they are moved into
+// place at the end. A file without a good row is an error. Results are in the
+// order of the files.
 class Preprocessor {
  public:
   explicit Preprocessor(const Task& task)
@@ -337,14 +337,14 @@ class Preprocessor {
       REQUANT_RETURN_IF_ERROR(Scan(computes_ranges));
     }
     const absl::Status written = WriteFilesAtomically(outputs);
-    // What is wrong with an input is not reported as trouble with its output.
+    // A problem with an input is not reported as one with its output.
     REQUANT_RETURN_IF_ERROR(bad_input_);
     REQUANT_RETURN_IF_ERROR(written);
     return results;
   }
 
  private:
-  // Reads a file through; bad rows are shown at the first reading.
+  // Reads a whole file; bad rows are shown at the first reading.
   absl::Status Read(
       const std::string& path, const std::string& doing, FileTotals* totals,
       const std::function<absl::Status(const CriteoRecord& record)>& use) {
@@ -425,7 +425,7 @@ class Preprocessor {
   int64_t range_records_ = 0;
   // Why an input could not be converted.
   absl::Status bad_input_;
-  // What the first pass, if there is one, found in each file.
+  // The result of the first pass, if any, for each file.
   std::vector<FileTotals> scanned_;
 };
 
@@ -442,7 +442,7 @@ absl::Status Preprocess(const Task& task) {
   return absl::OkStatus();
 }
 
-// Runs a command: `read` says what the command line asks for, `work` does it.
+// Runs a command: `read` parses the command line, and `work` does the task.
 int RunCommand(
     const std::vector<std::string>& args, const ProgramHelp& help,
     absl::StatusOr<Task> (*read)(const std::vector<std::string>& arguments),

@@ -27,10 +27,10 @@ namespace {
 
 using google::protobuf::RepeatedPtrField;
 
-// A declaration is a few lines; anything larger is another file.
+// A declaration has a few lines; anything larger is some other file.
 constexpr int64_t kMaxDeclarationBytes = 16 << 20;
 
-// Returns "path:line", or the path alone when the line is 0: not known.
+// Returns "path:line", or the path alone if the line is unknown (0).
 std::string Place(const std::string& path, int line) {
   return line == 0 ? path : absl::StrCat(path, ":", line);
 }
@@ -45,7 +45,7 @@ class Block {
     return Block(path_, places_.Nested(field, index));
   }
 
-  // Returns `status` with the place of the field, or of the block when the text
+  // Returns `status` with the place of the field, or of the block if the text
   // has no such field. OK stays OK.
   absl::Status At(const std::string& field, const absl::Status& status,
                   int index = -1) const {
@@ -185,7 +185,7 @@ bool IsDirectory(const std::string& path) {
   return std::filesystem::is_directory(path, error);
 }
 
-// Returns `folder` for glob(), which must not take its name for a pattern.
+// Returns `folder` escaped for glob(), which must not read it as a pattern.
 std::string Escaped(std::string_view folder) {
   std::string escaped;
   for (const char c : folder) {
@@ -229,7 +229,7 @@ absl::Status ExpandFiles(const std::string& folder, const Block& block,
 
 absl::Status ExpandArrays(const std::string& folder, const Block& block,
                           NumpySource* numpy) {
-  // In the order of their names, so that the first error is always the same.
+  // The names are sorted, so that the first error is always the same.
   std::map<std::string, std::string> arrays(numpy->arrays().begin(),
                                             numpy->arrays().end());
   for (const auto& [feature, file] : arrays) {
@@ -245,7 +245,7 @@ absl::Status ExpandArrays(const std::string& folder, const Block& block,
   return absl::OkStatus();
 }
 
-// Puts the paths of existing files where names and globs are.
+// Replaces names and globs with the paths of existing files.
 absl::Status ResolveFiles(const std::string& path, const Block& block,
                           DatasetSpec* spec) {
   const size_t slash = path.rfind('/');
@@ -261,7 +261,7 @@ absl::Status ResolveFiles(const std::string& path, const Block& block,
   return ExpandArrays(folder, block, spec->mutable_numpy());
 }
 
-// Puts `replacements` where the declaration's files are.
+// Replaces the declaration's files with `replacements`.
 absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
                           DatasetSpec* spec) {
   if (spec->has_numpy()) spec->mutable_numpy()->clear_arrays();

@@ -9,15 +9,15 @@
 
 namespace requant {
 
-// Reads and checks a declaration, and puts the paths of existing files where it
-// has names and globs. Errors are one sentence with file and line. `files`,
-// unless empty, replace those of the declaration; they may be globs too and are
-// relative to the current folder.
+// Reads and checks a declaration, and replaces its names and globs with the
+// paths of existing files. Errors are one sentence with file and line. `files`,
+// unless empty, replace those of the declaration; they may also be globs and
+// are relative to the current folder.
 absl::StatusOr<DatasetSpec> ReadDatasetSpec(
     const std::string& path, const std::vector<std::string>& files = {});
 
-// Does the same, but the files that the declaration names may be missing and
-// are left as they are: for records that are yet to be made.
+// Does the same for records that are yet to be made: the files that the
+// declaration names may be missing, and their names are left as they are.
 absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path);
 
 }  // namespace requant

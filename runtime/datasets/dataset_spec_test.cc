@@ -22,7 +22,7 @@ std::string Input() {
   return "input { feature: 'x' placeholder: 'p' dtype: 'float' }";
 }
 
-// Returns what reading `text` says, without the path in front; "" for nothing.
+// Returns the error of reading `text`, without the path in front, or "".
 std::string Problem(const std::string& text) {
   WriteTestFile("one.rec", "");
   const std::string path = WriteTestFile("problem.textproto", text);
@@ -187,7 +187,7 @@ TEST(ReadDatasetSpec, NamesFilesThatAreNotThere) {
 }
 
 TEST(ReadDatasetSpec, FindsAGlobsFilesByNameBesideTheDeclaration) {
-  // A folder whose name is a pattern.
+  // The folder's name is a pattern.
   const std::string folder = testing::TempDir() + "/[ab]*";
   mkdir(folder.c_str(), 0700);
   mkdir((folder + "/part-9").c_str(), 0700);
@@ -236,7 +236,7 @@ TEST(ReadDatasetDeclaration, DoesNotLookForTheFiles) {
       ReadDatasetDeclaration(WriteTestFile("bad.textproto", Input())).ok());
 }
 
-// Whatever the text, an answer and no crash.
+// Whatever the text, reading it returns and does not crash.
 TEST(ReadDatasetSpec, SurvivesMutations) {
   std::mt19937 random(1);
   const std::vector<std::string> pieces = {

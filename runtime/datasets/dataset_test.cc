@@ -1,4 +1,4 @@
-// The program `dataset` as people run it.
+// Tests the program `dataset` as people run it.
 
 #include <set>
 
@@ -49,8 +49,8 @@ TEST_F(Dataset, SplitsAndSeedsDiffer) {
   EXPECT_EQ(all.size(), 6);
 }
 
-// The carried model was trained on these rows, and its recorded accuracy is
-// that of these rows: they must not change.
+// The bundled model was trained on these rows, and its recorded accuracy was
+// measured on them, so they must not change.
 TEST_F(Dataset, RowsAreThoseTheCarriedModelKnows) {
   const std::pair<std::string, int64_t> digests[] = {
       {"train", 416448320840666345},
@@ -193,7 +193,7 @@ TEST_F(Dataset, NamesWhatCannotBeReadOrWritten) {
       Exits(1, HasSubstr("cannot write " + Path("none"))));
   EXPECT_THAT(RunDataset({"synthesize", "--rows=9", "--out=/dev/full"}),
               Exits(1, HasSubstr("No space left")));
-  // Before the work.
+  // This fails before the work.
   EXPECT_THAT(RunDataset({"preprocess", "--ranges_out=" + Path("no/such.json"),
                           "--out=" + Path("out"), Path("x.csv")}),
               Exits(1, HasSubstr("no/such.json")));

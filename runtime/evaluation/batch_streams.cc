@@ -6,7 +6,7 @@
 namespace requant {
 namespace {
 
-// Batches taken per stream, so that one slow batch does not hold up the others.
+// The number of batches taken per stream, so that a slow one delays no others.
 constexpr int64_t kAheadPerStream = 4;
 
 }  // namespace
@@ -38,8 +38,8 @@ void BatchStreams::Serve() {
       finished.run.batch.inputs.clear();
     }
     const absl::MutexLock lock(&mutex_);
-    // What was taken before a batch that failed still gets done, so that the
-    // first error in the records' order is the one that is reported.
+    // Batches taken before one that failed are still finished, so that the
+    // first error in the records' order is the one reported.
     if (!finished.status.ok()) stopped_ = true;
     finished_.emplace(number, std::exchange(finished, Finished()));
   }
@@ -59,7 +59,7 @@ bool BatchStreams::Take(int64_t* number, Finished* finished) {
   }
   const absl::StatusOr<bool> more = source_->Next(&finished->run.batch);
   finished->run.estimated_records = source_->EstimatedRecords();
-  // Starts are in the order of the numbers.
+  // Start times are in the order of the numbers.
   finished->start = finished->end = Clock::now();
   if (more.ok() && !*more) {
     const absl::MutexLock lock(&mutex_);

@@ -10,7 +10,7 @@
 namespace requant::batch_streams_test {
 namespace {
 
-// Batches of two records; the one after the last may be an error.
+// Provides batches of two records; after the last there may be an error.
 class CountingSource : public BatchSource {
  public:
   explicit CountingSource(int64_t batches, absl::Status end = absl::OkStatus())
@@ -43,7 +43,7 @@ class CountingSource : public BatchSource {
   std::atomic<int> readers_{0};
 };
 
-// Lets a batch end only when the one after it has ended, for pairs of batches.
+// Lets the first of each pair of batches end only after the second has ended.
 class Swapper {
  public:
   void Run(int64_t number, int64_t batches) {
@@ -112,7 +112,7 @@ TEST(BatchStreams, EndAtOnceWithoutData) {
   EXPECT_THAT(FirstRecords(&streams), IsEmpty());
 }
 
-// Whichever of several batches fails first by the clock.
+// This holds whichever of several batches fails first by the clock.
 TEST(BatchStreams, TellTheFirstErrorInTheRecordsOrder) {
   constexpr int64_t kBatches = 8;
   CountingSource source(kBatches);

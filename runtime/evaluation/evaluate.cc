@@ -40,7 +40,7 @@ BatchOptions Batching(const EvaluateOptions& options) {
   return batching;
 }
 
-// Returns what gives `tensors` of a graph for a batch.
+// Returns the function that computes `tensors` of a graph for a batch.
 absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
     const EvaluateOptions& options, Model* model,
     const std::vector<std::string>& tensors) {
@@ -50,8 +50,7 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
                              /*in_caller_thread=*/options.streams > 1);
 }
 
-// Adds all batches to the layers' comparisons. Of codes there are three
-// tensors.
+// Adds all batches to the layers' comparisons. Codes have three tensors.
 absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
                        std::vector<LayerComparison>* comparisons) {
   BatchRun run;
@@ -72,9 +71,9 @@ absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
   }
 }
 
-// The following are for a run of a graph that reads its own data.
+// The following functions are for runs of graphs that read their own data.
 
-// Keeps only the first `records`, with their share of its time.
+// Keeps only the first `records` records, with their share of the time.
 void KeepFirst(int64_t records, GraphRun* run) {
   const int64_t all = run->outputs[0].dim_size(0);
   for (Tensor& output : run->outputs) {
@@ -85,12 +84,12 @@ void KeepFirst(int64_t records, GraphRun* run) {
   run->seconds *= static_cast<double>(records) / static_cast<double>(all);
 }
 
-// Returns how many records it is for, by its first dimension.
+// Returns the number of the run's records, according to its first dimension.
 int64_t OutputRecords(const GraphRun& run) {
   return run.outputs[0].dims() < 1 ? 0 : run.outputs[0].dim_size(0);
 }
 
-// Returns the labels; empty when the graph has none.
+// Returns the labels, which are empty if the graph has none.
 absl::StatusOr<std::vector<double>> OwnLabels(const GraphRun& run) {
   if (run.outputs.size() < 2) return std::vector<double>();
   return LabelValues(run.outputs[1]);
@@ -117,10 +116,10 @@ class Evaluation {
 
  private:
   EvaluatedGraph& model() { return *graphs_.front(); }
-  // Returns the model itself when it is alone.
+  // Returns the model itself if there is no other graph.
   EvaluatedGraph& baseline() { return *graphs_.back(); }
 
-  // Loads what is to run.
+  // Loads the graphs that are to run.
   absl::Status AddGraphs() {
     tensorflow::GraphDef model_graph;
     const auto keep = [&](const Model&, tensorflow::GraphDef* graph) {
@@ -176,8 +175,8 @@ class Evaluation {
   }
 
   // Compares the layers of the baseline with those of the model on the first
-  // options_.layer_records records: a run of its own, since fetching what is
-  // inside a graph makes it slower.
+  // options_.layer_records records. This is a separate run because fetching a
+  // graph's inner tensors makes it slower.
   absl::Status RunLayers() {
     Model& own = model().model();
     Model& other =
@@ -261,7 +260,7 @@ class Evaluation {
     }
   }
 
-  // Is called in a stream's thread.
+  // Runs in a stream's thread.
   absl::Status RunBatch(const Batch& batch, std::vector<GraphRun>* runs) {
     runs->resize(graphs_.size());
     for (size_t i = 0; i < graphs_.size(); ++i) {
@@ -293,7 +292,7 @@ class Evaluation {
     return options_.max_records > 0 && records_ >= options_.max_records;
   }
 
-  // Runs a batch that the graphs read; returns false at the end of the file.
+  // Runs a batch that the graphs read themselves; returns false at file end.
   absl::StatusOr<bool> RunOwnBatch(const std::string& file) {
     size_t ended = 0;
     BatchRun run;
@@ -352,7 +351,7 @@ class Evaluation {
     double graph_seconds = 0;
     for (const GraphRun& graph : run.graphs) graph_seconds += graph.seconds;
     for (size_t i = 0; i < graphs_.size(); ++i) {
-      // Where several batches run at once, their time is shared out.
+      // If several batches run at once, their time is divided among them.
       const double share =
           graph_seconds > 0 ? run.graphs[i].seconds / graph_seconds : 0;
       REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
@@ -388,7 +387,7 @@ class Evaluation {
       REQUANT_RETURN_IF_ERROR(CheckSameFormat());
       comparison_.emplace(model().format());
     }
-    // Of a record both may score positions, but not as many.
+    // Both may score positions of a record, but different numbers of them.
     if (baseline().values().size() != model().values().size()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "from record ", first_record, " on the baseline predicts ",
@@ -401,7 +400,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Is called once: EvaluatedGraph::Score holds each batch to its first format.
+  // One call suffices: EvaluatedGraph::Score holds batches to the first format.
   absl::Status CheckSameFormat() {
     const PredictionFormat& format = model().format();
     const PredictionFormat& other = baseline().format();
@@ -426,7 +425,7 @@ class Evaluation {
           PredictionsHeader{format.kind, format.values_per_record,
                             static_cast<int64_t>(labels.size()) / records});
     }
-    // A graph that reads its own data may leave labels out of some batches.
+    // A graph that reads its own data may omit labels from some batches.
     const int64_t each = encoder_->header().labels_per_record;
     if (static_cast<int64_t>(labels.size()) != records * each) {
       return absl::InvalidArgumentError(
@@ -449,14 +448,14 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Says what a death is to be blamed on.
+  // Sets the graph that a crash is blamed on.
   void SetRunning(const EvaluatedGraph& graph) {
     if (running_ == &graph) return;
     running_ = &graph;
     SetActivity(absl::StrCat("running ", graph.path()));
   }
 
-  // Says it where it is not known which of the graphs runs.
+  // Does the same if it is not known which of the graphs runs.
   void SetRunningAll() {
     std::string paths = model().path();
     if (graphs_.size() > 1) {
@@ -502,7 +501,7 @@ class Evaluation {
   }
 
   const EvaluateOptions& options_;
-  // Where the content of the predictions' file goes, or null.
+  // Receives the content of the predictions' file, unless null.
   std::string* const predictions_;
   // The model, then the baseline if it runs.
   std::vector<std::unique_ptr<EvaluatedGraph>> graphs_;
@@ -516,7 +515,7 @@ class Evaluation {
   std::optional<PredictionsEncoder> encoder_;
   int64_t records_ = 0;
   EvaluateResult result_;
-  // About how many records there are in all.
+  // The approximate total number of records.
   int64_t total_ = 0;
   const EvaluatedGraph* running_ = nullptr;
   Progress progress_;

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_EVALUATE_H_
 #define REQUANT_RUNTIME_EVALUATION_EVALUATE_H_
 
-// The evaluation of a graph on a dataset.
+// Evaluates a graph on a dataset.
 
 #include <cstdint>
 #include <optional>
@@ -16,27 +16,27 @@ namespace requant {
 
 struct EvaluateOptions {
   ModelSpec model;
-  // Run on the same records and compared with.
+  // The graph that is run on the same records for comparison.
   std::optional<ModelSpec> baseline;
   DatasetSpec dataset;
   SessionSpec session;
   int64_t batch_size = 0;
-  // 0: all.
+  // 0 means all.
   int64_t max_records = 0;
   int64_t max_bad_records = 0;
-  // Batches that run side by side.
+  // The number of batches that run concurrently.
   int streams = 1;
-  // A file of predictions of the same records to compare with; `baseline` then
-  // runs for its layers only.
+  // A file of predictions for the same records to compare with; `baseline` then
+  // runs only for its layers.
   std::string baseline_predictions;
-  // On how many records, the first, the baseline's layers are compared with the
-  // model's; 0: none are.
+  // The number of records, from the first on, on which the baseline's layers
+  // are compared with the model's; 0 means none.
   int64_t layer_records = 0;
 };
 
-// Runs every batch through the model, and through the baseline if there is one
-// to run, and scores the predictions. Reports activities, progress and warnings
-// (base/program/isolation.h). Unless `predictions` is null, it becomes the
+// Runs every batch through the model, and through the baseline if one is to
+// run, and scores the predictions. Reports activities, progress and warnings
+// (base/program/isolation.h). Unless `predictions` is null, sets it to the
 // content of a file of the model's predictions
 // (runtime/evaluation/predictions.h).
 absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options,

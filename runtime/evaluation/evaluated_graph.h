@@ -20,11 +20,11 @@
 
 namespace requant {
 
-// Returns the threads of a session: what is left open is one per usable core
-// for one stream, else one.
+// Returns the threads of a session. An unset number becomes one per usable core
+// if there is one stream, else one.
 SessionSpec SessionFor(const EvaluateOptions& options);
 
-// One of the graphs under evaluation. Its errors name it.
+// One of the evaluated graphs. Errors name it.
 class EvaluatedGraph {
  public:
   // Loads the graph; `options` must outlive it.
@@ -35,25 +35,25 @@ class EvaluatedGraph {
   const std::string& path() const { return model_->path(); }
   Model& model() { return *model_; }
 
-  // Starts the reading of `file` by a graph that reads its own data.
+  // Makes a graph that reads its own data start on `file`.
   absl::Status StartFile(const std::string& file);
 
-  // Runs one batch; thread-safe. OutOfRange is the end of the data that the
-  // graph reads itself. Errors do not name the graph.
+  // Runs one batch; thread-safe. Returns OutOfRange at the end of the data that
+  // a graph reads itself. Errors do not name the graph.
   absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
                    GraphRun* run) const;
 
-  // Scores the predictions of a batch, which took `seconds`, a position at a
-  // time if the dataset says so. Batches come in the order of the records.
+  // Scores the predictions of a batch, which took `seconds`, separately for
+  // each position if the dataset says so. Batches come in the records' order.
   absl::Status Score(const GraphRun& run, double seconds, int64_t first_record,
                      int64_t records, absl::Span<const double> labels);
 
   // Returns the values of the batch scored last.
   absl::Span<const float> values() const { return values_; }
-  // Returns how many predictions of a record are scored by themselves; known
-  // from the first batch on.
+  // Returns the number of predictions per record that are scored separately,
+  // which is known from the first batch on.
   int64_t positions() const { return positions_; }
-  // Is known from the first batch on.
+  // Returns the predictions' format, known from the first batch on.
   const PredictionFormat& format() const { return format_; }
   Timing timing() const { return timer_.Result(); }
   std::optional<double> accuracy() const;
@@ -65,7 +65,7 @@ class EvaluatedGraph {
 
   // Finds the tensors that the dataset names.
   absl::Status Connect();
-  // Makes records of positions: [records, positions, ...] becomes [records x
+  // Turns positions into records: [records, positions, ...] becomes [records x
   // positions, ...].
   absl::Status SplitPositions(int64_t records);
 
@@ -77,7 +77,7 @@ class EvaluatedGraph {
   std::optional<MetricAccumulator> metrics_;
   BatchTimer timer_;
   bool is_scored_ = false;
-  // The last batch's; they may be values of its tensor.
+  // The last batch's predictions, whose memory `values_` may refer to.
   tensorflow::Tensor predictions_;
   int64_t positions_ = 1;
   std::vector<float> buffer_;

@@ -25,8 +25,8 @@ using google::protobuf::Message;
 constexpr std::string_view kDashes =
     "--------------------------------------------------\n";
 
-// Returns the number rounded to `decimals`, without trailing zeros but one:
-// what Python prints for round(number, decimals).
+// Returns the number rounded to `decimals`, with at most one trailing zero, as
+// Python prints round(number, decimals).
 std::string Rounded(double number, int decimals) {
   std::string text = absl::StrFormat("%.*f", decimals, number);
   if (!std::isfinite(number)) return text;
@@ -40,8 +40,7 @@ void AppendLine(std::string_view name, std::string_view value,
   absl::StrAppendFormat(text, "%-29s:  %s\n", name, value);
 }
 
-// Uses two decimals, or as many as it takes not to show 100 % for a smaller
-// share.
+// Uses two decimals, or more if needed not to show 100 % for a smaller share.
 std::string Percent(double share) {
   int decimals = 2;
   // Rounding adds at most half of the last decimal.
@@ -85,7 +84,7 @@ std::string ChangeText(const OutputChange& change) {
 }
 
 std::string InSteps(double value, double step) {
-  // A step of 0 is that of a layer that is always the same.
+  // The step is 0 if a layer's values never change.
   return step > 0 ? absl::StrFormat("%.3f", value / step) : "-";
 }
 
@@ -111,8 +110,8 @@ std::string LayerRow(size_t name_width, const ComparedLayer& layer) {
 }
 
 // Returns milliseconds per full batch at the timed part's throughput, as the
-// published recipe computes it, or, when no full batch was timed, the mean of
-// those that were; 0 when nothing was timed.
+// published recipe computes it, or, if no full batch was timed, the mean of
+// those that were; 0 if nothing was timed.
 double Latency(const EvaluateResult& result) {
   const Timing& timing = result.timing();
   const double throughput = RecordsPerSecond(timing).value_or(0);
@@ -164,7 +163,7 @@ std::string FurtherMetrics(const EvaluateResult& result) {
   const Scores& scores = result.scores();
   if (scores.has_auc()) {
     absl::StrAppendFormat(&text, "AUC %.6f", scores.auc());
-    // Below the digits shown it is nobody's concern.
+    // Smaller errors do not affect the digits shown.
     if (scores.auc_error() > 5e-7) {
       absl::StrAppendFormat(&text, " (within %.2g)", scores.auc_error());
     }
@@ -249,7 +248,7 @@ std::string ComparisonText(const EvaluateResult& result,
 
 std::string EvaluationJson(const EvaluateResult& result,
                            const EvaluationNames& names, double max_drop) {
-  // By the names of the message's fields.
+  // Keyed by the names of the message's fields.
   std::map<std::string, std::string> known;
   for (const Message* part :
        std::vector<const Message*>{&result, &result.timing()}) {

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_EVALUATION_REPORT_H_
 #define REQUANT_RUNTIME_EVALUATION_EVALUATION_REPORT_H_
 
-// What `requant evaluate` prints.
+// Formats what `requant evaluate` prints.
 
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace requant {
 
-// Returns the verdict of a limit in points; nothing when there is no accuracy
-// to judge: without labels or classes.
+// Returns the verdict for a limit in percentage points. Returns nothing if
+// there is no accuracy to judge, i.e. without labels or classes.
 std::optional<Verdict> JudgeGate(const Comparison& comparison, double max_drop);
 
-// What was evaluated, as the user named it.
+// The user's names for what was evaluated.
 struct EvaluationNames {
   std::string graph;
   std::string dataset;
@@ -24,26 +24,26 @@ struct EvaluationNames {
 
 // Returns the end of the published recipe's log, line for line as scripts parse
 // it: numbers are rounded to the original's number of decimals and written
-// without trailing zeros ("3.98"). The two lines on accuracy are left out when
-// there is none.
+// without trailing zeros ("3.98"). Omits the two lines on accuracy if there is
+// none.
 std::string LogTail(const EvaluateResult& result);
 
-// Returns what the log tail has no lines for: AUC, log loss, perplexity (of
-// predictions at each position), RMSE, how the predictions were read if that
-// was guessed, and, if there are any, bad records and NaN or infinite
-// predictions. Each has a line, which ends in a newline.
+// Returns a line, with a newline, for each figure that the log tail lacks: AUC,
+// log loss, perplexity (of predictions at each position), RMSE, how the
+// predictions were read if that was guessed, and any bad records and NaN or
+// infinite predictions.
 std::string FurtherMetrics(const EvaluateResult& result);
 
-// Returns a few lines on the graph against its baseline; "" without one.
+// Returns a few lines on the graph compared with its baseline; "" without one.
 std::string ComparisonText(const EvaluateResult& result,
                            const EvaluationNames& names);
 
-// Returns a table with a line per layer, the worst signal-to-noise first, and a
-// line on each that has no counterpart; "" without layers.
+// Returns a table with a line per layer, in ascending order of signal-to-noise,
+// and a line on each layer without a counterpart; "" without layers.
 std::string LayersText(const EvaluateResult& result);
 
-// Returns everything as one JSON object and a newline. What is not known, and
-// numbers that JSON cannot hold, are null. A negative `max_drop` is no gate.
+// Returns everything as one JSON object and a newline. Values that are unknown
+// or that JSON cannot hold are null. A negative `max_drop` means no gate.
 std::string EvaluationJson(const EvaluateResult& result,
                            const EvaluationNames& names, double max_drop);
 

@@ -20,7 +20,7 @@ Message FromText(const std::string& text) {
 }
 
 // Returns one of the two published runs of the recipe, with the duration that
-// its throughput stands for.
+// its throughput implies.
 EvaluateResult PublishedRun(double seconds, int64_t correct) {
   auto result = FromText<EvaluateResult>(R"(
     batch_size: 512
@@ -78,7 +78,7 @@ TEST(LogTail, KeepsOneDecimal) {
                         "Inference duration (seconds) :  2.0\n"
                         "Latency (millisecond/batch)  :  0.525452\n"
                         "Classification accuracy (%)  :  100.0\n"));
-  // Nothing was timed.
+  // In this result nothing was timed.
   EXPECT_THAT(LogTail(EvaluateResult()),
               HasSubstr("(records/sec)  :  0.0\n"
                         "Inference duration (seconds) :  0.0\n"
@@ -109,7 +109,7 @@ TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
        "AUC 0.812500\nlog loss 0.456700\n"},
       {"scores { auc: 0.8125 auc_error: 2e-6 }",
        "AUC 0.812500 (within 2e-06)\n"},
-      // ln 2.
+      // The log loss is ln 2.
       {"scores { log_loss: 0.6931471805599453 records: 128 } positions: 64",
        "log loss 0.693147\nperplexity 2.0000 over 128 positions\n"},
       {"bad_records: 1",
@@ -150,7 +150,7 @@ TEST(ComparisonText, HasALineForEachThatIsKnown) {
       {"timing { timed_records: 1948800 timed_seconds: 2 } comparison {} "
        "baseline_timing { timed_records: 500000 timed_seconds: 1 }",
        "  throughput 974400 records/s, the baseline's 500000\n"},
-      // Full agreement is shown only when it is.
+      // 100 % is shown only for full agreement.
       {"comparison { agreement { records: 199999 share: 0.999996 "
        "interval { low: 0.99996 high: 1 } } }",
        "  agreement 99.9996 % (95 %: 99.996 % to 100.00 %)\n"},

@@ -17,10 +17,10 @@ namespace {
 using tensorflow::Tensor;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Between the lowest and the highest code.
+// The number of steps between the lowest and the highest code.
 constexpr double kSteps = 255;
 
-// NaN counts as infinite.
+// Returns infinity for NaN.
 double Known(double value) { return std::isnan(value) ? kInfinity : value; }
 
 double Sum(const std::vector<double>& terms) {
@@ -51,14 +51,14 @@ double Width(const Interval& interval) {
   return interval.high() - interval.low();
 }
 
-// What the 256 codes of a range stand for.
+// The values that the 256 codes of a range stand for.
 struct CodeBook {
-  // By the code's byte: for qint8 that of −1 is 255.
+  // Indexed by the code's byte, which is 255 for a qint8 code of −1.
   std::array<float, 256> values = {};
-  // The lowest and the highest of them.
+  // The lowest and the highest value.
   double low = 0;
   double high = 0;
-  // Between neighbouring codes; 0 for a range of no width.
+  // The step between neighboring codes; 0 for a range of no width.
   double step = 0;
 };
 
@@ -176,7 +176,7 @@ void LayerComparison::AddDifferences(const float* baseline,
       squared_error[i] += difference * difference;
       squared_signal[i] += signal * signal;
       error_times_signal[i] += difference * signal;
-      // NaN is seen by the sums.
+      // NaN shows in the sums.
       max_error = std::max(max_error, std::abs(difference));
     }
     baseline += channels;
@@ -189,7 +189,7 @@ void LayerComparison::AddObserved(const float* baseline, int64_t count) {
   float low = std::numeric_limits<float>::infinity();
   float high = -low;
   for (int64_t i = 0; i < count; ++i) {
-    // NaN is neither.
+    // NaN changes neither.
     low = baseline[i] < low ? baseline[i] : low;
     high = baseline[i] > high ? baseline[i] : high;
   }

@@ -1,9 +1,9 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_LAYER_COMPARISON_H_
 #define REQUANT_RUNTIME_EVALUATION_LAYER_COMPARISON_H_
 
-// A layer of a float graph against what became of it in another graph: the same
-// records' values, one after the other. Which layer loses accuracy is the first
-// thing people ask about an eight-bit graph.
+// Compares a layer of a float graph with its counterpart in another graph on
+// the same records. Which layer loses accuracy is the first thing people ask
+// about an eight-bit graph.
 
 #include <cstdint>
 #include <optional>
@@ -20,16 +20,16 @@ class LayerComparison {
  public:
   explicit LayerComparison(const LayerPair& pair) : pair_(pair) {}
 
-  // Adds what a batch of `records` records gave: the baseline's tensor, the
-  // other graph's, and for codes the two of their range. An error names the
-  // tensors that do not fit.
+  // Adds the results of a batch of `records` records: the baseline's tensor,
+  // the other graph's tensor and, for codes, the two tensors of their range.
+  // Errors name the tensors that do not fit.
   absl::Status Add(int64_t records, const tensorflow::Tensor& baseline,
                    const tensorflow::Tensor& tensor,
                    const tensorflow::Tensor* min,
                    const tensorflow::Tensor* max);
 
-  // Returns the figures of the records added. A difference that is NaN counts
-  // as infinite.
+  // Returns the figures for the records added. NaN differences count as
+  // infinite.
   ComparedLayer Result() const;
 
  private:
@@ -50,7 +50,7 @@ class LayerComparison {
   // The last batch's values.
   int64_t rows_ = 0;
   std::vector<float> decoded_;
-  // What is not clipped: the codes' range and half a step.
+  // The limits of clipping: the codes' range and half a step.
   double least_ = 0;
   double greatest_ = 0;
 
@@ -63,7 +63,7 @@ class LayerComparison {
   std::optional<Interval> observed_;
   int64_t clipped_ = 0;
   int64_t clipped_records_ = 0;
-  // Over the records.
+  // The sum over the records.
   double step_sum_ = 0;
   std::optional<Interval> range_;
 };

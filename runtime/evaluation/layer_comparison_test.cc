@@ -40,7 +40,7 @@ LayerPair Pair(LayerCoding coding) {
   return pair;
 }
 
-// Compares one batch of codes of 0 … `max`.
+// Compares one batch of codes with the range 0 … `max`.
 ComparedLayer CompareCodes(const Tensor& baseline, const Tensor& codes,
                            float max) {
   LayerComparison comparison(Pair(LayerCoding::kScaled));
@@ -62,7 +62,7 @@ TEST(LayerComparison, DecodesMinFirstCodesAndMultiplesOfAStep) {
     LayerCoding coding;
     tensorflow::DataType type;
     float min, max;
-    // The code's byte and what it stands for.
+    // The code's byte and the value that it stands for.
     int code;
     float value;
     double step, low, high;
@@ -88,7 +88,7 @@ TEST(LayerComparison, DecodesMinFirstCodesAndMultiplesOfAStep) {
 }
 
 TEST(LayerComparison, MeasuresNoiseInTheUnitsOfTheValues) {
-  // Codes of step 1: errors are 0, 1, 0, −1 over 4 values.
+  // The codes have step 1: the errors of the 4 values are 0, 1, 0, −1.
   const ComparedLayer layer =
       CompareCodes(Floats({3, 4, 6, 8}, 2), Codes({3, 5, 6, 7}, 2), 255);
   EXPECT_EQ(layer.records(), 2);
@@ -130,7 +130,7 @@ TEST(LayerComparison, FitsTheGainByLeastSquares) {
   EXPECT_DOUBLE_EQ(
       CompareFloats(Floats({1, -2, 3, 4}, 2), Floats({2, -4, 6, 8}, 2)).gain(),
       2);
-  // An error that has nothing to do with the values leaves it as it is.
+  // An error that is unrelated to the values leaves the gain unchanged.
   EXPECT_DOUBLE_EQ(
       CompareFloats(Floats({1, 1, 2, 2}, 2), Floats({2, 0, 3, 1}, 2)).gain(),
       1);
@@ -147,7 +147,7 @@ TEST(LayerComparison, TakesTheMeanStepAndTheWidestRangeOfBatches) {
   EXPECT_EQ(layer.records(), 4);
   EXPECT_EQ(layer.step(), (2.0 + 3 * 1) / 4);
   EXPECT_EQ(layer.range().high(), 510);
-  // Against the range of its own batch.
+  // Values are compared with the range of their own batch.
   EXPECT_EQ(layer.clipped_share(), 0.25);
 }
 

@@ -15,19 +15,19 @@
 namespace requant {
 namespace {
 
-// Numbers are little-endian, as the machines have them that this runs on.
+// Numbers are little-endian, like those of the machines that this runs on.
 constexpr std::string_view kMagic = "RQPRED1\n";
 
 struct Trailer {
   int64_t records = 0;
-  // CRC-32C of everything before.
+  // The CRC-32C of everything before it.
   uint64_t checksum = 0;
 };
 
 constexpr size_t kStartBytes = kMagic.size() + sizeof(PredictionsHeader);
 constexpr size_t kLeastBytes = kStartBytes + sizeof(Trailer);
 
-// More would be no prediction; sizes of records cannot overflow.
+// No prediction has more values, and this keeps sizes from overflowing.
 constexpr int64_t kMostPerRecord = 1 << 28;
 
 size_t RecordBytes(const PredictionsHeader& header) {

@@ -1,11 +1,11 @@
 #ifndef REQUANT_RUNTIME_EVALUATION_PREDICTIONS_H_
 #define REQUANT_RUNTIME_EVALUATION_PREDICTIONS_H_
 
-// A file of one graph's predictions, record by record, so that other graphs can
-// be compared with it without running it again. A header (what the predictions
-// are, how many values and labels a record has), then the labels and the values
-// of every record, then the number of records and a checksum, by which a file
-// that was cut or damaged is known.
+// A file of one graph's predictions, record by record, lets other graphs be
+// compared with it without running it again. It has a header (what the
+// predictions are, how many values and labels a record has), the labels and the
+// values of every record, and the number of records with a checksum, which
+// reveals truncated or damaged files.
 
 #include <cstdint>
 #include <optional>
@@ -20,7 +20,7 @@
 
 namespace requant {
 
-// As it stands in the file.
+// The header as it is laid out in the file.
 struct PredictionsHeader {
   // A PredictionSpec::Kind, never KIND_AUTO.
   int64_t kind = 0;
@@ -30,15 +30,15 @@ struct PredictionsHeader {
   int64_t labels_per_record = 0;
 };
 
-// Makes such a file record by record.
+// Builds such a file record by record.
 class PredictionsEncoder {
  public:
   explicit PredictionsEncoder(const PredictionsHeader& header);
 
   const PredictionsHeader& header() const { return header_; }
 
-  // Adds records: `values` and `labels` hold those of one record after those of
-  // another, as many as the header says.
+  // Adds records. `values` and `labels` are ordered by record and have the
+  // numbers per record that the header says.
   void Add(absl::Span<const float> values, absl::Span<const double> labels);
 
   // Returns the file. Nothing may be called after that.
@@ -50,23 +50,23 @@ class PredictionsEncoder {
   std::string bytes_;
 };
 
-// A baseline that was run before, of which there are the predictions.
+// A baseline that ran earlier and whose predictions are stored.
 class StoredBaseline {
  public:
-  // Parses `content`, which may be anything; errors name `name`, the file.
+  // Parses `content`, which is untrusted; errors name the file, `name`.
   static absl::StatusOr<StoredBaseline> Parse(std::string content,
                                               const std::string& name);
   static absl::StatusOr<StoredBaseline> Read(const std::string& path);
 
-  // Takes the next `records` records as far as there are stored ones, scores
-  // those, and returns how many that are. `first_record` is the number of the
-  // first in the data. Fails if the stored predictions have another format or
+  // Takes the next `records` stored records, or as many as are left, scores
+  // them and returns their number. `first_record` is the number of the first
+  // one in the data. Fails if the stored predictions have another format or
   // other labels, i.e. come from other records.
   absl::StatusOr<int64_t> Take(const PredictionFormat& format,
                                int64_t first_record, int64_t records,
                                absl::Span<const double> labels);
 
-  // Returns the values of the records that the last Take returned.
+  // Returns the values of the records that the last Take took.
   absl::Span<const float> values() const { return values_; }
 
   // Returns nothing without labels.
@@ -75,7 +75,7 @@ class StoredBaseline {
  private:
   absl::Status CheckFormat(const PredictionFormat& format,
                            int64_t labels_per_record) const;
-  // Gets the values and labels of the next `count` records.
+  // Reads the values and labels of the next `count` records.
   void Get(int64_t count);
 
   std::string name_;

@@ -15,8 +15,8 @@ PredictionFormat Probability() {
   return format;
 }
 
-// Returns a file of the probability of class 1 for three records with labels 1,
-// 0, 1.
+// Returns a file with the probability of class 1 for three records whose labels
+// are 1, 0, 1.
 std::string ThreeRecords() {
   PredictionsEncoder encoder({PredictionSpec::PROBABILITY, 1, 1});
   encoder.Add({0.75f, 0.5f}, {1, 0});
@@ -88,7 +88,7 @@ TEST(StoredBaseline, SaysWhatIsWrongWithAFile) {
               FailsWith(HasSubstr("/no/such.predictions")));
 }
 
-// Sizes that a hostile file claims are held against its length.
+// Sizes that a hostile file claims are checked against its length.
 TEST(StoredBaseline, SurvivesAnyBytes) {
   std::mt19937_64 random(1);
   const std::string whole = ThreeRecords();

@@ -34,7 +34,7 @@ void RemoveEmpty(std::vector<std::string>* paths) {
   paths->erase(std::remove(paths->begin(), paths->end(), ""), paths->end());
 }
 
-// Sets the limits of the flags; says what is wrong with them, or "".
+// Sets the limits from the flags; returns what is wrong with them, or "".
 std::string SetLimits(IsolationOptions* isolation) {
   GraphLimits& limits = isolation->graph.emplace();
   if (!FLAGS_memory_limit.empty()) {

@@ -1,9 +1,9 @@
 #ifndef REQUANT_RUNTIME_SESSION_JOB_FLAGS_H_
 #define REQUANT_RUNTIME_SESSION_JOB_FLAGS_H_
 
-// The frame of every program that runs graphs, and what such programs make of
-// what people type. The flags --memory_limit, --timeout, --stall_timeout and
-// --log_file are defined here.
+// The framework of all programs that run graphs, and helpers that interpret
+// their flags. Defines --memory_limit, --timeout, --stall_timeout and
+// --log_file.
 
 #include <cstdint>
 #include <functional>
@@ -21,11 +21,11 @@
 namespace requant {
 
 struct GraphProgram {
-  // This file's flags are added to it.
+  // The flags of this file are added to it.
   ProgramHelp help;
-  // Says what is wrong with the flags, or "".
+  // Returns what is wrong with the flags, or "".
   std::function<std::string()> usage_error;
-  // Sets what the flags decide: outputs, some of which may be "", and progress.
+  // Sets what depends on flags: progress, and outputs, some of which may be "".
   std::function<void(IsolationOptions* isolation)> set_options;
   // Runs the graph, writes the files and, after StartReport, prints.
   std::function<absl::StatusOr<int>()> work;
@@ -42,7 +42,7 @@ std::string ThreadsError(int threads, int inter_op_threads);
 std::string FormatError(std::string_view format);
 
 // Fails if one of `outputs` is an input or cannot be written; must be called
-// before the work. Empty paths are left out.
+// before the work. Empty paths are ignored.
 absl::Status CheckOutputs(std::vector<std::string> inputs,
                           std::vector<std::string> outputs);
 
@@ -53,16 +53,16 @@ std::vector<std::string> SplitList(const std::string& list);
 ModelSpec MakeModelSpec(const std::string& path, const std::string& tags,
                         const std::string& signature);
 
-// Reads a declaration. `files`, separated by commas, replace its files unless
-// empty, and `output` its prediction's tensor. Fails if it then names no
-// prediction; `use` says what it is needed for, such as "score".
+// Reads a declaration. Unless empty, `files`, separated by commas, replace its
+// files, and `output` replaces its prediction's tensor. Fails if there is then
+// no prediction; `use` says what it is needed for, such as "score".
 absl::StatusOr<DatasetSpec> ReadJobDataset(const std::string& path,
                                            const std::string& files,
                                            const std::string& output,
                                            const std::string& use);
 
 // Returns the bytes in "8G", "512MB", "1.5GiB" or "1000000"; K, M, G and T are
-// powers of 1000, Ki, Mi, Gi and Ti of 1024.
+// powers of 1000, and Ki, Mi, Gi and Ti are powers of 1024.
 absl::StatusOr<int64_t> ParseBytes(std::string_view text);
 
 }  // namespace requant

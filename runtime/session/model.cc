@@ -49,8 +49,8 @@ SessionOptions OptionsFor(const SessionSpec& spec) {
   options.config.set_inter_op_parallelism_threads(spec.inter_op_threads());
   // Sessions with other numbers of threads may live in this process.
   options.config.set_use_per_session_threads(true);
-  // It rewrites control flow only, and on its way writes quantized weights as
-  // text and reads them again: half a second for a graph of 2 MB.
+  // This pass only rewrites control flow, but it writes quantized weights as
+  // text and reads them back, which takes half a second for a graph of 2 MB.
   options.config.mutable_graph_options()
       ->mutable_rewrite_options()
       ->set_disable_tfg_optimizer(true);
@@ -63,7 +63,7 @@ bool IsVariable(const NodeDef& node) {
          node.op() == "Variable";
 }
 
-// Returns "2 variables, the first is \"w\""; "" when there are none.
+// Returns "2 variables, the first is \"w\"", or "" if there are none.
 std::string VariablesOf(const GraphDef& graph) {
   const auto& nodes = graph.node();
   const auto first = std::find_if(nodes.begin(), nodes.end(), IsVariable);
@@ -201,7 +201,7 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
   for (const auto& [node, type] : nodes_) {
     if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
   }
-  // If several names are equally near, the first is suggested.
+  // If several names are equally close, the first is suggested.
   std::sort(known.begin(), known.end());
   return absl::NotFoundError(
       absl::StrCat(path_, " has no ", is_input ? "placeholder" : "node", " \"",

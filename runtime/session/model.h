@@ -1,9 +1,9 @@
 #ifndef REQUANT_RUNTIME_SESSION_MODEL_H_
 #define REQUANT_RUNTIME_SESSION_MODEL_H_
 
-// A graph in a session, ready to run, and what is said to the user of its runs.
-// Only isolated children make one: a user's graph can crash or stall
-// TensorFlow.
+// Holds a graph in a session, ready to run, and reports on its runs to the
+// user. Only isolated child processes make one, because a user's graph can
+// crash or stall TensorFlow.
 
 #include <cstdint>
 #include <functional>
@@ -30,15 +30,15 @@ namespace requant {
 
 class Model {
  public:
-  // Looks at the graph before it goes into the session, when names are known
-  // already. An error ends the loading.
+  // Inspects the graph before it goes into the session; names already resolve.
+  // An error ends the loading.
   using GraphInspector =
       std::function<absl::Status(const Model& model, tensorflow::GraphDef*)>;
 
   // Reads the graph (or loads the SavedModel with its variables) into a session
-  // of its own, after a call of `inspect`, if that is set. Opens TensorFlow's
-  // library. With `extendable` nodes can be added to the session's graph, which
-  // costs a copy of it.
+  // of its own, after calling `inspect` if it is set. Opens TensorFlow's
+  // library. With `extendable`, nodes can be added to the session's graph, at
+  // the cost of a copy of it.
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
       const GraphInspector& inspect = nullptr, bool extendable = false);
@@ -48,23 +48,23 @@ class Model {
 
   // Returns the path as given in the ModelSpec.
   const std::string& path() const { return path_; }
-  // Returns a SavedModel's signature; empty when there is none.
+  // Returns a SavedModel's signature, which is empty if there is none.
   const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
-  // Return the tensors ("name:0") that these names mean: a key of the
-  // SavedModel's signature, the name of a node or tensor, or that name with the
-  // prefix "import/" added or taken away, as the recipe's fourth step adds it.
+  // Return the tensor ("name:0") that `name` means: a key of the SavedModel's
+  // signature, the name of a node or tensor, or that name with or without the
+  // prefix "import/", which the recipe's fourth step adds.
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
 
-  // Returns the tensors that the dataset's inputs feed, in their order. Fails,
-  // naming the input, where a placeholder takes another type.
+  // Returns the tensors that the dataset's inputs feed, in order. Fails, naming
+  // the input, if a placeholder takes another type.
   absl::StatusOr<std::vector<std::string>> InputTensors(
       const DatasetSpec& dataset) const;
 
-  // Returns the error to report instead of `failure`, a run's, if that is due
-  // to variables without values; else OK.
+  // Returns the error to report instead of `failure`, a run's error, if
+  // variables without values caused it; else OK.
   absl::Status WithoutValues(const absl::Status& failure) const;
 
  private:
@@ -80,29 +80,29 @@ class Model {
                                              bool is_input) const;
 
   std::string path_;
-  // What to say of variables whose values are in no file; "": there are none.
+  // The message about variables whose values are in no file; "" without any.
   std::string no_values_;
   std::unique_ptr<tensorflow::Session> session_;
   tensorflow::SignatureDef signature_;
-  // Every node, with the type of those that are placeholders.
+  // Every node, with its type if it is a placeholder.
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
 };
 
 // Returns the tensor of `model` that is the dataset's prediction. Fails if it
-// is one of `inputs`: then there would be nothing to run.
+// is one of `inputs`, because there would be nothing to run.
 absl::StatusOr<std::string> PredictionTensor(
     const Model& model, const DatasetSpec& dataset,
     const std::vector<std::string>& inputs);
 
-// Runs fixed outputs on fixed inputs, without looking names up in every run.
-// What is fed TensorFlow cannot be asked for as well: an output that is one of
-// the inputs is given back as it is, and without other outputs nothing runs.
+// Computes fixed outputs from fixed inputs, without looking names up in every
+// run. TensorFlow cannot fetch what is fed, so an output that is one of the
+// inputs is returned unchanged, and if there are no other outputs nothing runs.
 // Thread-safe once made.
 class ModelFunction {
  public:
-  // With `in_caller_thread` operations run one by one in the thread that calls;
-  // they may still share out their own work. With `trace` every run records
-  // when each operation ran (RunMetadata::step_stats).
+  // With `in_caller_thread`, operations run one by one in the calling thread,
+  // but may still split up their own work. With `trace`, every run records when
+  // each operation ran (RunMetadata::step_stats).
   static absl::StatusOr<std::unique_ptr<ModelFunction>> Make(
       Model* model, const std::vector<std::string>& input_tensors,
       const std::vector<std::string>& output_tensors,
@@ -121,18 +121,18 @@ class ModelFunction {
   Model* const model_;
   // Unset when nothing is fetched.
   std::optional<tensorflow::Session::CallableHandle> handle_;
-  // Which input each output is; -1: it is fetched.
+  // The index of the input that each output is, or -1 if it is fetched.
   std::vector<int> fed_;
 };
 
-// Prints a warning; the job goes on.
+// Prints a warning.
 void SayWarning(std::string_view text);
 
 // Warns of records that cannot be read: names the first ten, then says how many
 // there are.
 class BadRecordWarnings {
  public:
-  // Sends those that the source skips here; this object must outlive it.
+  // Makes the source report bad records here; this object must outlive it.
   void Watch(BatchOptions* options);
   // Must be called after the last record.
   void Finish() const;
@@ -144,8 +144,8 @@ class BadRecordWarnings {
 // Returns "records 16 to 31".
 std::string RecordsText(const Batch& batch);
 
-// Returns an error of loading or running the graph at `path` with the name of
-// the graph and what it did, such as RecordsText; OK stays OK.
+// Puts `path` and `what`, such as RecordsText, in front of an error of loading
+// or running a graph; OK stays OK.
 absl::Status RunError(const absl::Status& status, const std::string& path,
                       std::string_view what);
 

@@ -24,15 +24,15 @@ using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
 constexpr int kBias = 3;
-// Outputs of the layer with Relu are cut off here.
+// Outputs of the layer with Relu are clipped to this.
 constexpr float kLargestOutput = 1 << 20;
 
-// A layer of ordinary size: below it oneDNN takes other instructions.
+// A layer of ordinary size. For smaller ones oneDNN uses other instructions.
 constexpr int kRows = 512, kDepth = 845, kColumns = 1024;
 
 struct Layer {
   int rows, depth, columns;
-  // rows by depth and depth by columns.
+  // Have shapes [rows, depth] and [depth, columns].
   std::vector<int> x, weights;
 };
 
@@ -72,11 +72,11 @@ NodeDef Node(const std::string& name, const std::string& op,
   return node;
 }
 
-// Returns the layer by the two ops that quantized graphs have: with float
-// outputs "y", and with Relu and codes as outputs, "codes". All scales but that
-// of the codes are 1 (ranges 0…255 and -127…127), so that the float outputs are
-// the integer sums. The input is fed: on a constant one TensorFlow would take
-// another kernel.
+// Returns the layer as the two ops that quantized graphs have: one has the
+// float outputs "y", the other has Relu and outputs "codes". All scales except
+// that of the codes are 1 (ranges 0…255 and -127…127), so that the float
+// outputs are the integer sums. The input is fed because TensorFlow would use
+// another kernel for a constant one.
 GraphDef GraphOf(const Layer& layer) {
   Tensor weights(tensorflow::DT_QINT8, {layer.depth, layer.columns});
   for (size_t i = 0; i < layer.weights.size(); ++i) {
@@ -119,8 +119,8 @@ GraphDef GraphOf(const Layer& layer) {
   return graph;
 }
 
-// Fails unless the outputs are what the integer sums make them. Of many outputs
-// some are looked at.
+// Fails unless the outputs match the integer sums. If there are many outputs,
+// checks only some.
 absl::Status RunLayer(const Layer& layer) {
   tensorflow::SessionOptions options;
   options.config.set_intra_op_parallelism_threads(2);

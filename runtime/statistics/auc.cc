@@ -11,24 +11,24 @@
 namespace requant {
 namespace {
 
-// Records sorted at a time: enough that going over all bins for them costs
-// little per record.
+// The number of records sorted at a time, which is large enough to make the
+// cost of merging them into all bins small per record.
 constexpr size_t kMaxWaiting = size_t{1} << 18;
 
-// Integers in the order of the floats. NaNs take the two ends of the range.
+// Maps floats to integers in the same order, and NaNs to the range's ends.
 uint32_t OrderedKey(float score, bool is_class_1) {
   if (std::isnan(score)) {
     return is_class_1 ? 0 : std::numeric_limits<uint32_t>::max();
   }
-  // -0 and 0 are equal, their bits are not.
+  // -0 and 0 are equal, but their bits are not.
   if (score == 0) score = 0;
   uint32_t bits;
   std::memcpy(&bits, &score, sizeof(bits));
   return (bits & 0x80000000u) != 0 ? ~bits : bits | 0x80000000u;
 }
 
-// Sorts numbers of 33 bits in three passes of 11, which takes a third of the
-// time that comparisons take.
+// Sorts numbers of 33 bits in three passes of 11 bits, which takes a third of
+// the time of a comparison sort.
 void RadixSort(std::vector<uint64_t>* numbers) {
   constexpr int kBits = 11;
   constexpr size_t kDigits = size_t{1} << kBits;
@@ -71,7 +71,7 @@ void AucAccumulator::CountWaiting() const {
   MergeBins(bins);
 }
 
-// `bins` are in order and have keys of the present shift, some perhaps twice.
+// `bins` are sorted, have keys for the current shift, and may repeat keys.
 void AucAccumulator::MergeBins(const std::vector<Bin>& bins) const {
   std::vector<Bin> merged;
   merged.reserve(bins_.size() + bins.size());
@@ -110,8 +110,8 @@ void AucAccumulator::Coarsen() const {
 
 std::optional<Auc> AucAccumulator::Result() const {
   CountWaiting();
-  // Pairs are counted in double halves; beyond 2^53 of them the rounding is far
-  // below the figure's own 16 digits.
+  // Pairs are counted in halves, as doubles. Beyond 2^53 of them, the rounding
+  // is far below the 16 digits of the result.
   double class_0_below = 0;
   double class_1 = 0;
   long double right_pairs = 0;

@@ -15,7 +15,7 @@ struct Record {
   bool is_class_1;
 };
 
-// Computes the definition: every pair of records of class 1 and class 0.
+// Computes AUC by definition: every pair of records of class 1 and class 0.
 double PairByPair(const std::vector<Record>& records) {
   double points = 0;
   double pairs = 0;
@@ -40,7 +40,7 @@ Auc AucOf(const std::vector<Record>& records,
   return accumulator.Result().value();
 }
 
-// Scores with `levels` distinct values that say something of the class.
+// Returns scores with `levels` distinct values that correlate with the class.
 std::vector<Record> RandomRecords(int count, int levels, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<Record> records;
@@ -111,7 +111,7 @@ TEST(Auc, IsWithinItsBoundWhenBinsAreShared) {
   EXPECT_LT(AucOf(records, 1000).max_error, 1e-3);
 }
 
-// More records than wait to be sorted at a time, and more scores than fit.
+// There are more records than are sorted at a time, and more scores than fit.
 TEST(Auc, DependsOnTheRecordsAndNotOnTheirOrder) {
   std::vector<Record> records = RandomRecords(300000, 1000000, 11);
   const Auc forward = AucOf(records, 5000);
@@ -121,8 +121,8 @@ TEST(Auc, DependsOnTheRecordsAndNotOnTheirOrder) {
   EXPECT_EQ(forward.max_error, backward.max_error);
 }
 
-// A sum of ranks (Mann and Whitney's U) as the reference, since pairs are too
-// many.
+// The reference is a sum of ranks (Mann and Whitney's U), since there are too
+// many pairs.
 TEST(Auc, IsExactForAMillionDistinctScores) {
   constexpr int kRecords = 1 << 20;
   AucAccumulator accumulator;
@@ -155,7 +155,7 @@ TEST(Auc, HasATinyBoundForManyMillionScores) {
   const Auc auc = accumulator.Result().value();
   EXPECT_GT(auc.max_error, 0);
   EXPECT_LT(auc.max_error, 1e-6);
-  // Scores that are true probabilities spread evenly have AUC 5/6.
+  // Scores that are true, evenly spread probabilities have an AUC of 5/6.
   EXPECT_NEAR(auc.value, 5.0 / 6, 1e-3);
 }
 

@@ -9,17 +9,17 @@
 namespace requant {
 namespace {
 
-// Rounding of a softmax in float stays below this.
+// The rounding error of a softmax in float stays below this.
 constexpr double kProbabilityTolerance = 1e-4;
 
-// How far a probability is kept from 0 and 1 in log loss.
+// The least distance from 0 and 1 of a probability in log loss.
 constexpr double kLeastProbability = 1e-15;
 
-// Returns softmax's logarithm at `label`; no finite scores overflow.
+// Returns the log-softmax at `label`, without overflow for finite scores.
 double LogSoftmax(absl::Span<const float> scores, int64_t label) {
   const double largest = *std::max_element(scores.begin(), scores.end());
   const double score = scores[label];
-  // Infinite scores: those that are +inf share the probability.
+  // If scores are infinite, those that are +inf share the probability.
   if (score == largest && std::isinf(largest)) {
     return -std::log(static_cast<double>(
         std::count(scores.begin(), scores.end(), scores[label])));
@@ -48,13 +48,13 @@ double LogLoss(const PredictionFormat& format, absl::Span<const float> values,
       std::clamp(probability, kLeastProbability, 1.0 - kLeastProbability));
 }
 
-// Returns what records are ranked by for AUC: anything that grows with the
-// probability of class 1.
+// Returns the score that AUC ranks records by, which may be anything that grows
+// with the probability of class 1.
 float RankingScore(const PredictionFormat& format,
                    absl::Span<const float> values) {
   if (format.kind == PredictionSpec::PROBABILITY) return values[0];
   if (format.kind == PredictionSpec::PROBABILITIES) return values[1];
-  if (values[0] == values[1]) return 0;  // also when both are infinite
+  if (values[0] == values[1]) return 0;  // Holds even if both are infinite.
   return values[1] - values[0];
 }
 
@@ -74,8 +74,8 @@ absl::Status CheckLabelCount(const PredictionFormat& format,
   return absl::OkStatus();
 }
 
-// Checks labels, which are doubles because these hold class numbers of every
-// integer type exactly. `first_record` is the number of the first one.
+// Checks labels, which are doubles because those can represent class numbers of
+// every integer type. `first_record` is the number of the first record.
 absl::Status CheckClassLabels(int64_t classes, int64_t first_record,
                               absl::Span<const double> labels) {
   for (size_t i = 0; i < labels.size(); ++i) {

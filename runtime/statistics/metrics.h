@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_STATISTICS_METRICS_H_
 #define REQUANT_RUNTIME_STATISTICS_METRICS_H_
 
-// How well predictions fit their labels. Everything is streaming: memory does
-// not grow with the number of records.
+// Measures how well predictions fit their labels. Everything is streaming:
+// memory does not grow with the number of records.
 
 #include <cstdint>
 #include <optional>
@@ -18,13 +18,13 @@
 
 namespace requant {
 
-// What FormatOf (prediction_tensor.h) returns.
+// Is determined by FormatOf (prediction_tensor.h).
 struct PredictionFormat {
-  // Never KIND_AUTO. Of VALUE there are as many numbers as labels.
+  // Never KIND_AUTO. With VALUE there are as many predictions as labels.
   PredictionSpec::Kind kind = PredictionSpec::PROBABILITIES;
-  // For PROBABILITIES and SCORES the number of classes.
+  // For PROBABILITIES and SCORES, the number of classes.
   int64_t values_per_record = 2;
-  // For PROBABILITY: class 1 from here on.
+  // For PROBABILITY, the least value that means class 1.
   double threshold = 0.5;
 
   // Returns how many classes there are; 0 for VALUE.
@@ -33,41 +33,41 @@ struct PredictionFormat {
   bool binary() const { return classes() == 2; }
 };
 
-// What PredictedClass says of a prediction that is no answer. It is no label
+// What PredictedClass returns if a prediction names no class. It is not a label
 // and agrees with nothing.
 constexpr int64_t kNoClass = -1;
 
-// Returns the class that one record's values stand for: the first of the
-// largest, or, for PROBABILITY, whether the value is at least the threshold.
-// It is kNoClass when a value is NaN, and for VALUE.
+// Returns the class that one record's values predict: the first of the largest
+// or, for PROBABILITY, whether the value is at least the threshold. Returns
+// kNoClass for VALUE and if a value is NaN.
 int64_t PredictedClass(const PredictionFormat& format,
                        absl::Span<const float> values);
 
-// Returns the probability of class 1 by one record's values, with softmax for
-// SCORES. The format must be binary.
+// Returns the probability of class 1 according to one record's values, applying
+// softmax to SCORES. The format must be binary.
 double ClassOneProbability(const PredictionFormat& format,
                            absl::Span<const float> values);
 
-// NaN predictions are as wrong as can be in every figure: not correct, on the
-// wrong side of all others for AUC, of probability 0 for log loss.
+// NaN predictions count as the worst in every figure: incorrect for accuracy,
+// on the wrong side of all others for AUC, and of probability 0 for log loss.
 //
-// Log loss takes probabilities as at least 1e-15 and at most 1 − 1e-15, so that
-// one confident mistake does not make it infinite.
+// Log loss clamps probabilities to between 1e-15 and 1 − 1e-15, so that one
+// confident mistake does not make it infinite.
 class MetricAccumulator {
  public:
   explicit MetricAccumulator(const PredictionFormat& format)
       : format_(format) {}
 
-  // Takes records from `first_record` on: `predictions` holds
-  // values_per_record values of each, `labels` one label of each (for VALUE
-  // values_per_record labels). A label that is missing or not one of 0 …
-  // classes − 1 is an error, after which nothing of them counts.
+  // Adds records from `first_record` on: `predictions` holds values_per_record
+  // values for each, `labels` one label for each (for VALUE, values_per_record
+  // labels). Fails, without counting any of them, if a label is missing or is
+  // not one of 0 … classes − 1.
   absl::Status Add(int64_t first_record, absl::Span<const float> predictions,
                    absl::Span<const double> labels);
 
   Scores Result() const;
 
-  // Returns Result's accuracy, but at once: AUC takes its time.
+  // Returns the accuracy in Result(), but fast, because it computes no AUC.
   std::optional<double> accuracy() const;
 
  private:
@@ -88,7 +88,7 @@ class MetricAccumulator {
   StableSum squared_error_;
 };
 
-// Returns the members of the scores' JSON. Without an AUC its error is null.
+// Returns the members of the scores' JSON. Without AUC, its error is null.
 JsonMembers ScoresMembers(const Scores& scores);
 
 }  // namespace requant

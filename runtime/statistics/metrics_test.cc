@@ -35,7 +35,7 @@ requant::Scores MetricsOf(const PredictionFormat& format,
   return accumulator.Result();
 }
 
-// Returns the result of adding these to an accumulator without records.
+// Returns the result of adding these to an empty accumulator.
 absl::Status Added(const PredictionFormat& format, int64_t first_record,
                    const std::vector<float>& predictions,
                    const std::vector<double>& labels) {
@@ -115,7 +115,7 @@ TEST(MetricAccumulator, RanksAllBinaryFormatsAlike) {
                 labels)
           .auc(),
       4.5 / 6);
-  // The difference of the scores counts, not either of them.
+  // Only the difference of the scores counts.
   EXPECT_DOUBLE_EQ(
       MetricsOf(Scores(2), {9, 1, 0, -1, 5, 5, 1, 4, 7, 7}, labels).auc(),
       4.5 / 6);
@@ -125,7 +125,7 @@ TEST(MetricAccumulator, HasAucOfTwoClassesOnly) {
   EXPECT_FALSE(MetricsOf(Probabilities(3), {0.2f, 0.3f, 0.5f}, {1}).has_auc());
 }
 
-// Expected values by scikit-learn's log_loss and SciPy's log_softmax.
+// The expected values are from scikit-learn's log_loss and SciPy's log_softmax.
 TEST(MetricAccumulator, HasTheLogLossOfEachFormat) {
   EXPECT_NEAR(
       MetricsOf(Probability(), {0.1f, 0.8f, 0.3f}, {0, 1, 1}).log_loss(),
@@ -163,7 +163,7 @@ TEST(MetricAccumulator, HasNoLogLossOfWhatIsNoProbability) {
   EXPECT_EQ(MetricsOf(Probability(), {1.00001f}, {1}).improbable_records(), 0);
 }
 
-// The reference sums in long double, in two passes over kept data.
+// The reference sums stored data in long double, in two passes.
 TEST(MetricAccumulator, KeepsItsDigitsOverManyRecords) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(0.01f, 0.99f);

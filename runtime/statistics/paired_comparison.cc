@@ -11,7 +11,7 @@ namespace {
 // The normal distribution's 97.5 % quantile.
 constexpr double kQuantile = 1.959963984540054;
 
-// Fewer records than this say too little of a mean's spread.
+// Fewer records say too little about a mean's spread.
 constexpr int64_t kMinRecordsForSpread = 30;
 
 void CountNonFinite(int64_t record, absl::Span<const float> values,
@@ -34,7 +34,7 @@ double ClassOneChange(const PredictionFormat& format,
                   ClassOneProbability(format, baseline));
 }
 
-// Returns the change that is judged; null if no value was finite in both.
+// Returns the change to judge, or null if no value was finite in both.
 const OutputChange* JudgedChange(const Comparison& comparison) {
   if (comparison.has_class_1_change()) return &comparison.class_1_change();
   if (comparison.has_output_change()) return &comparison.output_change();
@@ -52,7 +52,7 @@ double Cosine(double product, double squared_first, double squared_other) {
   if (squared_first == 0 || squared_other == 0) {
     return squared_first == squared_other ? 1 : 0;
   }
-  // One root, so that the cosine of equal vectors is exactly 1.
+  // A single root makes the cosine of equal vectors exactly 1.
   const double cosine = product / std::sqrt(squared_first * squared_other);
   return std::clamp(cosine, -1.0, 1.0);
 }
@@ -85,7 +85,7 @@ Interval ShareInterval(int64_t successes, int64_t trials) {
   const double half_width =
       kQuantile * std::sqrt(share * (1 - share) / n + squared / (4 * n * n)) /
       (1 + squared / n);
-  // Rounding must not put a share of all or none outside of its interval.
+  // Rounding must not put a share of 0 or 1 outside its interval.
   return MakeInterval(successes == 0 ? 0.0 : center - half_width,
                       successes == trials ? 1.0 : center + half_width);
 }

@@ -1,10 +1,10 @@
 #ifndef REQUANT_RUNTIME_STATISTICS_PAIRED_COMPARISON_H_
 #define REQUANT_RUNTIME_STATISTICS_PAIRED_COMPARISON_H_
 
-// Two graphs on the same records: what changed from the baseline to the
-// candidate, and how sure that is. Pairing removes the difficulty of the
-// records from the comparison: what counts is the few records on which the two
-// differ, so that a drop of a tenth of a point shows in thousands of records
+// Compares two graphs on the same records: what changed from the baseline to
+// the candidate, and how certain that is. Pairing removes the difficulty of the
+// records from the comparison: only the few records on which the two differ
+// count, so that a drop of a tenth of a point shows in thousands of records
 // rather than millions.
 
 #include <cstdint>
@@ -30,36 +30,36 @@ inline Interval MakeInterval(double low, double high) {
 // from `records` pairs of which only the candidate was right on
 // `only_candidate` and only the baseline on `only_baseline`.
 //
-// It is Bonett and Price's adjusted Wald interval (2012): one is added to each
-// of the two counts. It never has width zero: with no differing pair among n
-// records it is ±2.77 / (n + 2) for large n. Its coverage, summed over all
-// outcomes for n from 10 to 100000 and for expected counts from 0 to 40, is 97
-// % on average and at least 92.7 %; it falls below 94 % in 1 % of the cases
-// with n of 100 or more, those where all changes go one way. Tango's score
-// interval covers about the same with more work, and Agresti and Min's, which
-// adds a half to each cell, goes down to 86 %, just where few pairs differ.
+// This is Bonett and Price's adjusted Wald interval (2012), which adds one to
+// each of the two counts. Its width is never zero: without differing pairs
+// among n records it is ±2.77 / (n + 2) for large n. Its coverage, summed over
+// all outcomes for n from 10 to 100000 and for expected counts from 0 to 40, is
+// 97 % on average and at least 92.7 %; for n of 100 or more it falls below 94 %
+// in 1 % of the cases, those where all changes go one way. Tango's score
+// interval covers about the same with more work; Agresti and Min's, which adds
+// a half to each cell, falls to 86 % exactly where few pairs differ.
 Interval PairedDifferenceInterval(int64_t records, int64_t only_candidate,
                                   int64_t only_baseline);
 
-// Returns Wilson's score interval of a share, `successes` of `trials` (>= 1).
+// Returns Wilson's score interval for `successes` of `trials` (at least 1).
 Interval ShareInterval(int64_t successes, int64_t trials);
 
-// A figure, as it is judged and shown.
+// A figure as it is judged and shown.
 struct Estimate {
   double value = 0;
-  // Unset if it is no estimate, or if there are too few records for one.
+  // Unset if `value` is not an estimate or there are too few records for one.
   std::optional<Interval> interval = std::nullopt;
-  // For a largest value, which is no estimate, the first record that has it.
+  // For a largest value, which is not an estimate, the first record with it.
   std::optional<int64_t> record = std::nullopt;
-  // A value was finite in the baseline only: it is within no limit.
+  // Whether a value was finite only in the baseline, which fails any limit.
   bool lost_values = false;
 };
 
-// Return the figures of a comparison; nothing if it does not have them. The
-// gain is in points: negative is a drop.
+// Return the figures of a comparison, or nothing if it does not have them. The
+// gain is in percentage points; a drop is negative.
 std::optional<Estimate> AccuracyGain(const Comparison& comparison);
 std::optional<Estimate> AgreementShare(const Comparison& comparison);
-// Returns the change of the probability of class 1 where there is one, else of
+// Return the change of the probability of class 1 if there is one, else that of
 // all values.
 std::optional<Estimate> MeanOutputChange(const Comparison& comparison);
 std::optional<Estimate> MaxOutputChange(const Comparison& comparison);
@@ -71,21 +71,21 @@ enum class Verdict { kPass, kFail, kInconclusive };
 // Returns "PASS", "FAIL" or "INCONCLUSIVE".
 std::string_view VerdictName(Verdict verdict);
 
-// Return kPass if the whole interval is within the limit or at it, kFail if all
-// of it is beyond, else kInconclusive (too few records).
+// Return kPass if the whole interval is within or at the limit, kFail if all of
+// it is beyond, else kInconclusive (too few records).
 Verdict JudgeAtLeast(const Interval& interval, double limit);
 Verdict JudgeAtMost(const Interval& interval, double limit);
 
 // Judges a figure by its interval, without which it is inconclusive, or by its
-// value if it is no estimate.
+// value if it is not an estimate.
 Verdict JudgeFigure(const Estimate& estimate, double limit, bool at_least);
 
 class PairedComparison {
  public:
   explicit PairedComparison(const PredictionFormat& format) : format_(format) {}
 
-  // Takes records from `first_record` on, with as many values of the baseline
-  // as of the candidate, and with labels that MetricAccumulator::Add takes, or
+  // Adds records from `first_record` on, with as many values of the baseline as
+  // of the candidate, and with labels as MetricAccumulator::Add takes them, or
   // none.
   void Add(int64_t first_record, absl::Span<const float> baseline,
            absl::Span<const float> candidate, absl::Span<const double> labels);
@@ -93,7 +93,7 @@ class PairedComparison {
   Comparison Result() const;
 
  private:
-  // Mean, spread and maximum of one change per record.
+  // Computes the mean, spread and maximum of one change per record.
   class ChangeAccumulator {
    public:
     void Add(int64_t record, double mean, double max);
@@ -133,24 +133,24 @@ class PairedComparison {
   ChangeAccumulator class_1_change_;
 };
 
-// How far an output is from another model's, over all batches together: the
-// mean squared error, the largest difference, the cosine of the angle between
-// the two as vectors, and of how many rows (along the last dimension) both have
-// their largest value, the first of several, in the same place.
+// Measures how far an output is from another model's over all batches: the mean
+// squared error, the largest difference, the cosine of the angle between the
+// two as vectors, and the number of rows (along the last dimension) in which
+// both have their largest value, or the first of several, in the same place.
 //
 // Values that are finite in only one of the two, or NaN or infinite in
-// different ways, are lost; those that are NaN in both, or the same infinity,
-// are never finite. Both are counted and are in no other figure. A row with a
-// NaN, or whose largest value is infinite, agrees with nothing.
+// different ways, are lost; those that are NaN or the same infinity in both are
+// never finite. Both kinds are counted and excluded from all other figures. A
+// row with a NaN, or whose largest value is infinite, agrees with nothing.
 class OutputDifference {
  public:
-  // Adds a batch; `row` is the size of the last dimension, at least 1, and both
-  // have as many values.
+  // Adds a batch. `row` is the size of the last dimension, at least 1. Both
+  // outputs have the same number of values.
   void Add(absl::Span<const float> first, absl::Span<const float> other,
            int64_t row);
 
-  // Returns the figures. The cosine of two vectors of which one is zero is 1 if
-  // both are, else 0. The figures are NaN if no value is finite in both.
+  // Returns the figures. The cosine is 1 if both vectors are zero, and 0 if
+  // only one is. The figures are NaN if no value is finite in both.
   OutputDifferenceMessage Result() const;
 
  private:

@@ -36,9 +36,9 @@ void ExpectInterval(const Interval& interval, double low, double high) {
   EXPECT_NEAR(interval.high(), high, 1e-9);
 }
 
-// Two tables of the literature on paired proportions (airway reaction before
+// Two tables from the literature on paired proportions (airway reaction before
 // and after transplantation, Bentur et al. 2009; response before and after
-// consolidation, Cavo et al. 2012); limits computed apart, in Python.
+// consolidation, Cavo et al. 2012). The limits were computed in Python.
 TEST(PairedDifferenceInterval, IsThatOfPublishedTables) {
   ExpectInterval(PairedDifferenceInterval(21, 1, 7), -0.508359307,
                  -0.013379824);
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         // Like the recipe's int8 model against fp32.
         Chances{200000, 0.0039, 0.0041}));
 
-// Expected values by SciPy's binomtest(...).proportion_ci(method="wilson").
+// Expected values are SciPy's binomtest(...).proportion_ci(method="wilson").
 TEST(ShareInterval, IsWilsons) {
   ExpectInterval(ShareInterval(81, 263), 0.255288520, 0.366209577);
   ExpectInterval(ShareInterval(198420, 200000), 0.991702443, 0.992478653);
@@ -142,8 +142,8 @@ TEST(Judge, IsInconclusiveOfAnIntervalThatIsMissing) {
 }
 
 TEST(PairedComparison, TakesTheDifferenceFromTheDifferingPairs) {
-  // Right: both, only the baseline, only the baseline, only the candidate,
-  // neither.
+  // The records are classified right by both, only the baseline (twice), only
+  // the candidate, and neither.
   const Comparison comparison =
       Compare(kProbability, {0.9f, 0.9f, 0.1f, 0.1f, 0.9f},
               {0.8f, 0.1f, 0.9f, 0.9f, 0.8f}, {1, 1, 0, 1, 0});
@@ -195,7 +195,7 @@ TEST(PairedComparison, GivesItsFiguresAsEstimates) {
 TEST(PairedComparison, MeasuresSquaredChangesOfAllValues) {
   const Comparison comparison =
       Compare(kThreeScores, {0, 0, 0, 1, NAN, 1}, {0, 1, -2, 1, 1, 7}, {}, 100);
-  // 5 thirds, and, without the value that is NaN, 36 halves.
+  // The means are 5 thirds and, without the value that is NaN, 36 halves.
   EXPECT_DOUBLE_EQ(comparison.squared_change().mean(), (5 / 3.0 + 18) / 2);
   EXPECT_EQ(comparison.squared_change().max(), 36);
 }
@@ -230,7 +230,7 @@ TEST(PairedComparison, MeasuresScoresAsProbabilitiesToo) {
                    1 / (1 + std::exp(-2.0)) - 0.5);
 }
 
-// Expected values by NumPy.
+// The expected values are from NumPy.
 TEST(PairedComparison, GivesTheMeanChangeAnInterval) {
   std::vector<float> baseline(40, 0);
   std::vector<float> candidate;
@@ -271,7 +271,7 @@ TEST(PairedComparison, HasNoChangeWithoutFiniteValues) {
 }
 
 TEST(PairedComparison, JudgesByTheIntervals) {
-  // 10000 records, of which the candidate loses 100 and gains 20.
+  // Of 10000 records, the candidate loses 100 and gains 20.
   std::vector<float> baseline;
   std::vector<float> candidate;
   for (int i = 0; i < 10000; ++i) {
@@ -314,8 +314,8 @@ TEST(PairedComparison, GoesOnOverBatches) {
   EXPECT_EQ(result.output_change().max_record(), 1);
 }
 
-// Values, mean squared error, largest difference, cosine, rows, agreeing rows,
-// lost values, values that are never finite.
+// Returns values, mean squared error, largest difference, cosine, rows,
+// agreeing rows, lost values, and values that are never finite.
 std::vector<double> Figures(const OutputDifference& difference) {
   const OutputDifferenceMessage found = difference.Result();
   return {static_cast<double>(found.values()),
@@ -338,20 +338,20 @@ TEST(OutputDifference, IsExactlyThatOfTheValues) {
   constexpr float kInf = kInfinity;
   const DifferenceCase cases[] = {
       {{1, -2, 3, 4}, {1, -2, 3, 4}, 2, {4, 0, 0, 1, 2, 2, 0, 0}},
-      // There are no rows of single values.
+      // Single values do not form rows.
       {{1, 2}, {1, 2}, 1, {2, 0, 0, 1, 0, 0, 0, 0}},
       {{0, 0}, {0, 0}, 2, {2, 0, 0, 1, 1, 1, 0, 0}},
       {{0, 0}, {1, 0}, 2, {2, 0.5, 1, 0, 1, 1, 0, 0}},
-      // Finite in one only.
+      // Some values are finite in only one.
       {{1, NAN, kInf, 3}, {2, NAN, 0, NAN}, 4, {1, 1, 1, 1, 1, 0, 2, 1}},
-      // Never finite: nothing is known.
+      // No value is ever finite, so no figure is known.
       {{NAN, NAN}, {NAN, NAN}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
       {{kInf, kInf}, {kInf, kInf}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
       {{-kInf, -kInf}, {-kInf, -kInf}, 2, {0, NAN, NAN, NAN, 1, 0, 0, 2}},
-      // Not finite in different ways: lost.
+      // Values that are not finite in different ways are lost.
       {{kInf, NAN}, {-kInf, kInf}, 1, {0, NAN, NAN, NAN, 0, 0, 2, 0}},
       {{-kInf}, {NAN}, 1, {0, NAN, NAN, NAN, 0, 0, 1, 0}},
-      // Masked values.
+      // Masked values are the same infinity in both.
       {{-kInf, 2, 1}, {-kInf, 2, 1}, 3, {2, 0, 0, 1, 1, 1, 0, 1}},
   };
   for (const DifferenceCase& test : cases) {

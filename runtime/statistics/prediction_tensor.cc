@@ -23,7 +23,7 @@ bool AppendIf(const Tensor& tensor, std::vector<To>* values) {
 }
 
 // Appends the values of a tensor of one of the types `From`; returns false for
-// another.
+// other types.
 template <typename... From, typename To>
 bool AppendAnyOf(const Tensor& tensor, std::vector<To>* values) {
   return (AppendIf<From>(tensor, values) || ...);
@@ -37,8 +37,8 @@ bool IsFinite(absl::Span<const float> values) {
                      [](float value) { return std::isfinite(value); });
 }
 
-// Returns whether each record's values are probabilities that sum to 1. Records
-// with NaN or infinite values do not count: the graph is damaged.
+// Returns whether each record's values are probabilities that sum to 1. Ignores
+// records with NaN or infinite values, because the graph is damaged.
 bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
   std::vector<float> buffer;
   const auto values = FloatValues(prediction, &buffer);
@@ -64,7 +64,7 @@ PredictionSpec::Kind GuessKind(const Tensor& prediction,
              : PredictionSpec::SCORES;
 }
 
-// Refuses formats that mean nothing, such as SCORES of one class.
+// Rejects meaningless formats, such as SCORES of one class.
 absl::Status CheckFormat(const PredictionFormat& format) {
   if (format.values_per_record < 1) {
     return absl::InvalidArgumentError("a prediction has no values");

@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_STATISTICS_PREDICTION_TENSOR_H_
 #define REQUANT_RUNTIME_STATISTICS_PREDICTION_TENSOR_H_
 
-// Between a graph's tensors and the numbers that metrics take.
+// Converts a graph's tensors to the numbers that metrics take.
 
 #include <cstdint>
 #include <string>
@@ -16,9 +16,9 @@
 
 namespace requant {
 
-// Returns how to read a prediction tensor of `records` records, by what the
-// dataset declares and by the tensor's shape, or by its values where the
-// dataset leaves that open (PredictionSpec::KIND_AUTO). The error names
+// Returns how to read a prediction tensor of `records` records, according to
+// the dataset's declaration and the tensor's shape, or its values if the
+// dataset leaves that open (PredictionSpec::KIND_AUTO). Errors name
 // `tensor_name`.
 absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                           const std::string& tensor_name,
@@ -26,7 +26,7 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
                                           int64_t records);
 
 // Returns the values of a tensor of any floating-point type. `buffer` holds
-// them when they had to be converted.
+// them if they had to be converted.
 absl::StatusOr<absl::Span<const float>> FloatValues(
     const tensorflow::Tensor& tensor, std::vector<float>* buffer);
 

@@ -30,9 +30,9 @@ TEST(FormatOf, GuessesTheKindByTheValues) {
       {2, {.2, .8, .5, .5}, PredictionSpec::PROBABILITIES},
       {2, {.2, .8, .5, .6}, PredictionSpec::SCORES},
       {1, {-1, 2}, PredictionSpec::SCORES},
-      // Rounded.
+      // Rounded probabilities still count as such.
       {1, {.502, .5}, PredictionSpec::PROBABILITIES},
-      // Records with NaN or infinite values say nothing.
+      // Records with NaN or infinite values are ignored.
       {3, {NAN, .8, .5, .5, 0, INFINITY}, PredictionSpec::PROBABILITIES},
       {2, {NAN, .8, 3, -2}, PredictionSpec::SCORES},
   };

@@ -5,15 +5,14 @@
 
 namespace requant {
 
-// A sum whose rounding error does not grow with the number of terms
-// (Neumaier's compensated summation): a mean over billions of records is as
-// good as one over ten. An infinite or NaN term makes the sum what plain
-// addition would.
+// A sum whose rounding error does not grow with the number of terms (Neumaier's
+// compensated summation): a mean over billions of records is as good as one
+// over ten. Infinite and NaN terms act as in plain addition.
 class StableSum {
  public:
   void Add(double term) {
     const double sum = sum_ + term;
-    // What the addition lost, from the smaller operand.
+    // Keep what the addition lost from the smaller operand.
     if (std::abs(sum_) >= std::abs(term)) {
       lost_ += (sum_ - sum) + term;
     } else {

@@ -36,8 +36,8 @@ double RelativeSpread(const std::vector<double>& values) {
 }
 
 std::optional<Interval> MedianInterval(std::vector<double> values) {
-  // How many of n values lie below the median is binomial (n, 1/2): the k-th
-  // values from both ends miss it when fewer than k lie on one side of it.
+  // The number of n values below the median is binomial (n, 1/2). The k-th
+  // values from both ends miss it if fewer than k lie on one side of it.
   constexpr double kMaxTail = 0.025;
   const double n = static_cast<double>(values.size());
   const auto probability = [n](double below) {

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_STATISTICS_TIMING_H_
 #define REQUANT_RUNTIME_STATISTICS_TIMING_H_
 
-// The speed of a run, and figures of times that a few wild values do not spoil,
-// as on a machine that others use too.
+// Measures the speed of a run, and summarizes times robustly, because other
+// users of the machine cause outliers.
 
 #include <cstdint>
 #include <optional>
@@ -14,27 +14,27 @@
 namespace requant {
 
 // Returns the value below which a share `q` (0 to 1) of `values` lies,
-// interpolated between neighbours: 0 gives the least, 1 the greatest. `values`
-// must not be empty.
+// interpolated between neighbors: 0 gives the least and 1 the greatest.
+// `values` must not be empty.
 double Quantile(std::vector<double> values, double q);
 
 double Median(std::vector<double> values);
 
-// Returns the distance between the quartiles, as a share of the median; 0 when
-// the median is 0. `values` must not be empty.
+// Returns the distance between the quartiles as a fraction of the median, or 0
+// if the median is 0. `values` must not be empty.
 double RelativeSpread(const std::vector<double>& values);
 
-// Returns the interval that holds the median of the distribution that `values`
-// come from with a probability of at least 95 %, whatever that distribution is:
-// from the k-th least to the k-th greatest value, with the largest such k.
-// Unset with fewer than 6 values, which do not determine one.
+// Returns an interval that, with a probability of at least 95 %, holds the
+// median of the distribution that `values` come from, whatever it is: from the
+// k-th least to the k-th greatest value, with the largest such k. Returns
+// nothing for fewer than 6 values, which do not determine one.
 std::optional<Interval> MedianInterval(std::vector<double> values);
 
-// Times a run whose number of batches is known only when it ends, in flat
-// memory: the batches that may turn out to be warm-up, the first 100, are kept
-// apart. Of all batches 100 are warm-up, as in the published recipe, but at
-// most half, so that much of a short run is still measured. A single batch is
-// measured itself, cold as it is.
+// Times a run whose number of batches is known only at its end, in bounded
+// memory: the first 100 batches, which may turn out to be warm-up, are kept
+// separately. The warm-up is 100 batches, as in the published recipe, but at
+// most half of all, so that much of a short run is still measured. A single
+// batch is measured even though it is cold.
 class BatchTimer {
  public:
   void Add(int64_t records, double seconds);
@@ -56,7 +56,7 @@ class BatchTimer {
   StableSum later_seconds_;
 };
 
-// Returns the speed of the timed part; unset when nothing was timed.
+// Returns the speed of the timed part, or nothing if nothing was timed.
 std::optional<double> RecordsPerSecond(const Timing& timing);
 
 }  // namespace requant

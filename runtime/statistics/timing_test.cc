@@ -13,12 +13,12 @@ namespace {
 
 std::vector<double> RandomValues(int n, std::mt19937* random) {
   std::vector<double> values(n);
-  // Few different ones, so that there are ties.
+  // There are few distinct values, so that there are ties.
   for (double& value : values) value = static_cast<double>((*random)() % 20);
   return values;
 }
 
-// Computes the definition on sorted values.
+// Computes the quantile by its definition on sorted values.
 double SlowQuantile(std::vector<double> values, double q) {
   std::sort(values.begin(), values.end());
   const double position = q * (values.size() - 1);
@@ -50,8 +50,8 @@ TEST(RelativeSpread, IsTheDistanceOfTheQuartilesOverTheMedian) {
   EXPECT_EQ(RelativeSpread({-1, 0, 1}), 0);
 }
 
-// Returns how probable it is that of n values fewer than k are below the
-// median, or fewer than k above it, counted over all 2^n cases.
+// Returns the probability that fewer than k of n values are below the median,
+// or fewer than k above it, counted over all 2^n cases.
 double MissProbability(int n, int k) {
   int misses = 0;
   for (int which = 0; which < (1 << n); ++which) {
@@ -126,7 +126,7 @@ TEST(BatchTimer, LeavesTheFirstHalfOutOrAHundred) {
   }
 }
 
-// The published runs: 2000000 records in batches of 512.
+// The published runs had 2000000 records in batches of 512.
 TEST(BatchTimer, LeavesTheFirstHundredOfMany) {
   BatchTimer timer;
   for (int i = 0; i < 3906; ++i) timer.Add(512, i < 100 ? 1000 : 0.25);

@@ -22,7 +22,7 @@
 #include "google/protobuf/util/json_util.h"
 #include "runtime/datasets/criteo/criteo_ranges.pb.h"
 
-// FarmHash's, part of TensorFlow's library; its header is not in the wheel.
+// FarmHash's function, in TensorFlow's library; the wheel lacks its header.
 namespace util {
 uint64_t Fingerprint64(const char* data, size_t size);
 }  // namespace util
@@ -30,7 +30,7 @@ uint64_t Fingerprint64(const char* data, size_t size);
 namespace requant {
 namespace {
 
-// Far more than 13 columns take.
+// This is far more than 13 columns need.
 constexpr int64_t kMaxRangesBytes = 1 << 20;
 
 absl::StatusOr<NumericRanges> RangesOf(const CriteoRanges& message) {
@@ -68,12 +68,12 @@ constexpr int kFirstNumeric = 1;
 constexpr int kFirstCategorical = kFirstNumeric + kNumericColumns;
 constexpr int kCriteoColumns = kFirstCategorical + kCategoricalColumns;
 
-// A line that is longer is a bad row.
+// A longer line is a bad row.
 constexpr int64_t kMaxLineBytes = 1 << 16;
 
 using Fields = std::array<std::string_view, kCriteoColumns>;
 
-// Returns a field as a message shows it.
+// Returns a field as messages show it.
 std::string Shown(std::string_view field) {
   constexpr size_t kMostBytes = 40;
   return absl::StrCat("\"", absl::CHexEscape(field.substr(0, kMostBytes)),
@@ -107,7 +107,7 @@ absl::Status Split(std::string_view line, char delimiter, Fields* fields) {
   return WrongColumnCount(all);
 }
 
-// Integers of up to 8 digits, which nearly all fields are.
+// Parses integers of up to 8 digits, which nearly all fields are.
 bool ParseShortInteger(std::string_view field, float* value) {
   const bool negative = field[0] == '-';
   const std::string_view digits = field.substr(negative ? 1 : 0);
@@ -121,8 +121,8 @@ bool ParseShortInteger(std::string_view field, float* value) {
   return true;
 }
 
-// Blanks around the number do not matter. What is too small for a float is the
-// float next to it, perhaps 0.
+// Ignores blanks around the number. A number too small for a float becomes the
+// nearest float, perhaps 0.
 bool ParseNumber(std::string_view field, float* value) {
   if (ParseShortInteger(field, value)) return true;
   field = absl::StripAsciiWhitespace(field);
@@ -137,8 +137,8 @@ bool ParseNumber(std::string_view field, float* value) {
   return parsed.ec == std::errc() && std::isfinite(*value);
 }
 
-// Returns whether the fields can be the columns' names: nothing among label and
-// numbers is a number.
+// Returns whether the fields can be the columns' names, i.e. none of the label
+// and numeric fields is a number.
 bool LooksLikeHeader(const Fields& fields) {
   for (int i = 0; i < kFirstCategorical; ++i) {
     float value;
@@ -147,7 +147,7 @@ bool LooksLikeHeader(const Fields& fields) {
   return true;
 }
 
-// Names of other people's are fine, ours in another place are not.
+// Accepts foreign names, but rejects our names in the wrong place.
 absl::Status CheckHeader(const std::string& path, const Fields& fields) {
   const std::vector<std::string> names = CriteoColumnNames();
   for (int i = 0; i < kCriteoColumns; ++i) {
@@ -197,7 +197,7 @@ absl::Status ParseCriteoLine(std::string_view line, char delimiter,
   return absl::OkStatus();
 }
 
-// Looks at the first line: sets the delimiter; returns whether it is a header.
+// Sets the delimiter from the first line; returns whether it is a header.
 absl::StatusOr<bool> ReadFirstLine(const std::string& path,
                                    std::string_view* line, char* delimiter) {
   if (absl::StartsWith(*line, "\x1f\x8b")) {
@@ -237,8 +237,8 @@ void AppendVarint(uint64_t value, std::string* out) {
   out->push_back(static_cast<char>(value));
 }
 
-// Returns the size of a field that holds `size` bytes: tags are one byte each
-// here.
+// Returns the size of a field that holds `size` bytes, given that all tags here
+// take one byte.
 size_t FieldSize(size_t size) {
   return 1 + google::protobuf::io::CodedOutputStream::VarintSize64(size) + size;
 }
@@ -347,7 +347,7 @@ std::string RangesAsJson(const NumericRanges& ranges, int64_t records) {
   options.add_whitespace = true;
   options.always_print_fields_with_no_presence = true;
   std::string json;
-  // Finite numbers and ASCII names always print.
+  // Finite numbers and ASCII names can always be printed.
   google::protobuf::util::MessageToJsonString(message, &json, options)
       .IgnoreError();
   return json;

@@ -138,7 +138,7 @@ std::string LineWith(int column, const std::string& value) {
 }
 
 struct TextContent {
-  // Their categories are in `categories`.
+  // The records' categories are in `categories`.
   std::vector<CriteoRecord> records;
   std::vector<int64_t> labels;
   std::vector<Strings> categories;
@@ -167,7 +167,7 @@ TextContent ReadText(const std::string& text) {
   return content;
 }
 
-// Returns what is wrong with the only row.
+// Returns the problem of the only row.
 std::string Problem(const std::string& line) {
   const TextContent content = ReadText(line + "\n");
   EXPECT_THAT(content.bad_rows, SizeIs(1)) << line;
@@ -290,7 +290,7 @@ TEST(ReadCriteoText, RefusesACompressedFile) {
 
 class CriteoWriterTest : public testing::Test, protected ScratchFolder {
  protected:
-  // Label 1, I1 = 0, I2 = 10 ..., C1 = "c1" ...; I3 and C4 are missing.
+  // Uses label 1, I1 = 0, I2 = 10 ..., C1 = "c1" ..., but no I3 and C4.
   CriteoWriterTest() {
     record_.label = 1;
     for (int i = 0; i < kNumericColumns; ++i) record_.numeric[i] = 10 * i;
@@ -318,7 +318,7 @@ class CriteoWriterTest : public testing::Test, protected ScratchFolder {
     return Read("records");
   }
 
-  // Returns the features of the second record, read as TensorFlow does.
+  // Returns the features of the second record, as TensorFlow reads them.
   google::protobuf::Map<std::string, tensorflow::Feature> ReadFeatures() {
     std::unique_ptr<tensorflow::RandomAccessFile> file;
     EXPECT_OK(tensorflow::Env::Default()->NewRandomAccessFile(Path("records"),
@@ -440,7 +440,7 @@ TEST(CriteoGenerator, LabelsFollowTheProbability) {
     best += std::max(probability, 1 - probability);
     guessed += record.label == (probability > 0.5 ? 1 : 0);
   }
-  // Five standard deviations of a mean of 50,000 coins.
+  // The tolerance is five standard deviations of 50,000 coin flips.
   EXPECT_NEAR(positives, expected, 5 * 0.5 * 224);
   EXPECT_NEAR(guessed, best, 5 * 0.4 * 224);
   EXPECT_NEAR(best / kRows, 0.80, 0.01);

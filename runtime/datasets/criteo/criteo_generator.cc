@@ -5,7 +5,7 @@
 #include "runtime/datasets/criteo/criteo_format.h"
 
 // This file is compiled with -ffp-contract=off: a fused multiply-add rounds
-// differently. Of the math library it uses only what is exact.
+// differently. It uses only exact functions of the math library.
 
 namespace requant {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kWeightGroups = 1000;
 constexpr int kTokenLength = 8;
 
-// What separates the uses of one hash function.
+// Keeps the uses of one hash function separate.
 enum Purpose : uint64_t {
   kStream = 1,
   kRow,
@@ -34,7 +34,7 @@ uint64_t Hash(uint64_t purpose, uint64_t a, uint64_t b = 0) {
   return Mix(Mix(Mix(purpose) ^ a) ^ b);
 }
 
-// SplitMix64.
+// The SplitMix64 generator.
 class Random {
  public:
   explicit Random(uint64_t state) : state_(state) {}
@@ -54,7 +54,7 @@ double Uniform(uint64_t bits) {
 }
 
 // Returns a nearly normal number with mean 0 and variance 1, the sum of four
-// 16-bit uniforms: within +-3.47, which bounds the numeric columns.
+// 16-bit uniforms. It is within +-3.47, which bounds the numeric columns.
 double Bell(uint64_t bits) {
   const uint64_t sum = (bits & 0xffff) + ((bits >> 16) & 0xffff) +
                        ((bits >> 32) & 0xffff) + (bits >> 48);
@@ -62,7 +62,7 @@ double Bell(uint64_t bits) {
   return (static_cast<double>(sum) * 0x1p-16 - 2.0 + 0x1p-15) * kSqrt3;
 }
 
-// Is good to 1e-15 and, unlike the library's, the same everywhere.
+// Is accurate to 1e-15 and, unlike the library's, the same everywhere.
 double Exp(double x) {
   const double k = std::floor(x * 1.4426950408889634 + 0.5);
   const double r = x - k * 0.6931471805599453;
@@ -73,8 +73,8 @@ double Exp(double x) {
 
 double Sigmoid(double x) { return 1.0 / (1.0 + Exp(-x)); }
 
-// How fast the frequency of the r-th token falls: as (r + flat)^-exponent, with
-// exponents whose powers are exact.
+// The exponent with which the frequency of the r-th token falls, as (r +
+// flat)^-exponent. These exponents have exact powers.
 enum class Decay { kHalf, kOne, kOneAndHalf };
 
 struct CategoricalSpec {
@@ -82,16 +82,16 @@ struct CategoricalSpec {
   Decay decay;
   double flat;
   int missing_per_thousand;
-  // How often, beyond its turn, the first token comes: with probability
+  // The first token is drawn with the additional probability
   // common_per_thousand / 1000.
   int common_per_thousand;
   // The standard deviation of the linear weights.
   double weight;
 };
 
-// In four columns one token is common and a long tail of rare ones matters:
-// what a weight per bucket learns soon and embeddings learn late. The columns
-// of few tokens are those that interact.
+// In four columns one token is common and a long tail of rare ones matters,
+// which a weight per bucket learns early and embeddings learn late. The columns
+// with few tokens are those that interact.
 constexpr std::array<CategoricalSpec, kCategoricalColumns> kCategorical = {{
     {300, Decay::kOne, 20, 0, 0, 0.37},             // C1
     {200, Decay::kHalf, 5, 0, 0, 0.37},             // C2
@@ -127,7 +127,7 @@ struct NumericSpec {
   double median;
   double skew;
   int missing_per_thousand;
-  // What the score gains from the middle to very large values.
+  // How much the score rises from the middle to very large values.
   double rise;
 };
 
@@ -215,7 +215,7 @@ double Frequency(const CategoricalSpec& spec, int rank) {
 
 struct Vocabulary {
   std::vector<Token> tokens;
-  // Token i is drawn by 32-bit numbers in [starts[i], starts[i + 1]).
+  // 32-bit numbers in [starts[i], starts[i + 1]) draw token i.
   std::vector<uint32_t> starts;
   Token missing;
 
@@ -238,8 +238,8 @@ struct Vocabulary {
     if (spec.common_per_thousand > 0) SetNeutral(tokens[0].view());
   }
 
-  // Makes the tokens of the group of `common` what weights are relative to: a
-  // row of common tokens has the score that the intercept says.
+  // Makes weights relative to the tokens of the group of `common`, so that the
+  // score of a row of common tokens is the intercept.
   void SetNeutral(std::string_view common) {
     const int64_t group = HashBucket(common, kWeightGroups);
     for (Token& token : tokens) {
@@ -258,12 +258,12 @@ bool IsMissing(uint32_t bits, int per_thousand) {
          static_cast<uint64_t>(per_thousand);
 }
 
-// Below this part of the median, numbers have the same effect: missing ones
-// (taken for 0) are like the smallest.
+// Below this fraction of the median, all numbers have the same effect, so that
+// missing ones (treated as 0) act like the smallest.
 constexpr double kLowEnd = 0.25;
 
 // Returns where a value lies between small (-0.6) and very large ones (+1); the
-// median is in the middle. Takes the value as a model sees it: filled.
+// median is in the middle. A missing value must be filled in, as models see it.
 double Position(const NumericSpec& spec, double value) {
   const double x = std::max((value - spec.lowest) / spec.median, kLowEnd);
   return 2.0 * x / (x + 1.0) - 1.0;

@@ -21,7 +21,7 @@ using tensorflow::DataType;
 using tensorflow::Tensor;
 using tensorflow::tstring;
 
-// What a declaration may name.
+// The types that a declaration may name.
 constexpr DataType kTypes[] = {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
                                tensorflow::DT_HALF,  tensorflow::DT_BFLOAT16,
                                tensorflow::DT_INT8,  tensorflow::DT_UINT8,
@@ -34,13 +34,13 @@ bool ParseFloat(std::string_view text, Float* value) {
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') {
     text.remove_prefix(1);
   }
-  // from_chars would take hexadecimal numbers too.
+  // from_chars would also accept hexadecimal numbers.
   if (text.find_first_of("xX") != std::string_view::npos) return false;
   const char* const end = text.data() + text.size();
   const absl::from_chars_result result =
       absl::from_chars(text.data(), end, *value);
   if (text.empty() || result.ptr != end) return false;
-  // A number too small for the type is read as 0, one too large is refused.
+  // A number too small for the type is read as 0; one too large is rejected.
   return result.ec == std::errc() ||
          (result.ec == std::errc::result_out_of_range && *value < 1 &&
           *value > -1);
@@ -127,7 +127,7 @@ int64_t ElementBytes(DataType dtype) {
 
 absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape) {
   int64_t elements = 1;
-  // One dimension is left for the batch.
+  // One dimension is reserved for the batch.
   if (shape.size() >= tensorflow::TensorShape::MaxDimensions()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a shape of ", shape.size(), " dimensions; TensorFlow has at most ",

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_DATASETS_FORMATS_COLUMN_H_
 #define REQUANT_RUNTIME_DATASETS_FORMATS_COLUMN_H_
 
-// One declared feature of every record, its values' type and count: what the
-// readers of all formats fill, as one tensor of [records, shape...].
+// A column is a declared feature of every record, with its type and shape. The
+// readers of all formats fill it as one tensor of [records, shape...].
 
 #include <cstdint>
 #include <optional>
@@ -29,15 +29,15 @@ struct Column {
   // The shape of one record.
   tensorflow::TensorShape shape;
   int64_t elements = 1;
-  // One element of `dtype`, for every element of a feature that a record lacks.
+  // One element of `dtype`, used for every element that a record lacks.
   std::optional<tensorflow::Tensor> default_value;
 };
 
 // The most elements that one record's feature, or one batch of it, may have.
 inline constexpr int64_t kMaxElements = int64_t{1} << 36;
 
-// Calls `visit` with a null pointer of the C++ type of `dtype`, which is one
-// that a declaration may name, and returns what that returns.
+// Calls `visit` with a null pointer to the C++ type of `dtype`, which a
+// declaration must be able to name, and returns the result.
 template <typename Visitor>
 auto VisitType(tensorflow::DataType dtype, Visitor visit) {
   switch (dtype) {
@@ -64,25 +64,25 @@ auto VisitType(tensorflow::DataType dtype, Visitor visit) {
   }
 }
 
-// Returns DT_FLOAT for "float" or "float32", for the types that a declaration
-// may name.
+// Returns DT_FLOAT for "float" or "float32", and so on. Fails for a type that a
+// declaration may not name.
 absl::StatusOr<tensorflow::DataType> ParseDtype(std::string_view name);
 
-// Returns the size of one element in a tensor, strings' handles included.
+// Returns the size of one element in a tensor; for strings, their handle's.
 int64_t ElementBytes(tensorflow::DataType dtype);
 
-// Returns the elements of a record; every dimension must be at least 1.
+// Returns the number of elements; every dimension must be at least 1.
 absl::StatusOr<int64_t> CountElements(absl::Span<const int64_t> shape);
 
-// Fails unless any number of records of this many elements can be fed as
-// `feed_shape`, which has one -1.
+// Fails unless any number of records with `elements` elements each can be fed
+// as `feed_shape`, which has one -1.
 absl::Status CheckFeedShape(absl::Span<const int64_t> feed_shape,
                             int64_t elements);
 
-// Reads `text` strictly into an element of a tensor of that type: numbers in
-// decimal within the type's range, blanks around them ignored; true, false, 1
-// and 0; strings as they are. Returns false, and leaves it undefined,
-// otherwise.
+// Parses `text` strictly into an element of a tensor of that type: decimal
+// numbers within the type's range, with blanks around them ignored; true,
+// false, 1 and 0; or strings as they are. On failure, returns false and leaves
+// the element undefined.
 using ParseFunction = bool (*)(std::string_view text, void* element);
 ParseFunction ParserOf(tensorflow::DataType dtype);
 
@@ -90,11 +90,10 @@ ParseFunction ParserOf(tensorflow::DataType dtype);
 absl::StatusOr<tensorflow::Tensor> ParseScalar(std::string_view text,
                                                tensorflow::DataType dtype);
 
-// Returns the columns of the inputs, in their order, then that of the label if
-// there is one.
+// Returns the columns of the inputs, in order, then that of any label.
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec);
 
-// Returns an uninitialised tensor of [rows, shape...]; fails when memory is
+// Returns an uninitialized tensor of [rows, shape...]. Fails if memory is
 // short.
 absl::StatusOr<tensorflow::Tensor> AllocateRows(const Column& column,
                                                 int64_t rows);

@@ -41,22 +41,21 @@ State NextState(State state, char c, char delimiter) {
   return State::kPlain;
 }
 
-// Cuts a file of fields between delimiters, as RFC 4180 describes it, into its
-// records: a field in quotes may contain delimiters, line breaks and, as "",
-// quotes. Lines end in LF or CRLF; empty lines are no records, and a byte-order
-// mark is passed over.
+// Splits a file of delimited fields, as RFC 4180 describes it, into records. A
+// field in quotes may contain delimiters, line breaks and, as "", quotes. Lines
+// end in LF or CRLF. Empty lines and a byte-order mark are skipped.
 class CsvReader : public RecordReader {
  public:
   explicit CsvReader(std::unique_ptr<InputFile> file)
       : file_(std::move(file)) {}
 
-  // Must be called once. `delimiter` 0: a tab if the first line has one, else a
-  // comma.
+  // Must be called once. A `delimiter` of 0 means a tab if the first line has
+  // one, else a comma.
   absl::Status Start(char delimiter) {
     size_t line_end = std::string::npos;
     while (!at_end_ && line_end == std::string::npos &&
            buffer_.size() < kMaxTextRecordBytes) {
-      // What is wrong with the content is Read's to say.
+      // Read reports what is wrong with the content.
       const absl::Status status = Fill();
       if (absl::IsDataLoss(status)) break;
       REQUANT_RETURN_IF_ERROR(status);
@@ -73,7 +72,7 @@ class CsvReader : public RecordReader {
 
   char delimiter() const { return delimiter_; }
 
-  // Passes over the first line if it is `line`; to be called before Read.
+  // Skips the first line if it is `line`; must be called before Read.
   void SkipFirstLine(std::string_view line) {
     const std::string_view rest = std::string_view(buffer_).substr(begin_);
     const size_t end = std::min(rest.find('\n'), rest.size());
@@ -89,7 +88,7 @@ class CsvReader : public RecordReader {
     return found;
   }
 
-  // Points `record` at the next one, until the next call.
+  // Points `record` at the next record, until the next call.
   absl::StatusOr<bool> Read(std::string_view* record) {
     for (;;) {
       line_ = next_line_;
@@ -110,7 +109,7 @@ class CsvReader : public RecordReader {
   }
 
  private:
-  // Appends to buffer_; at_end_ when there is no more.
+  // Appends to buffer_, or sets at_end_ if there is no more.
   absl::Status Fill() {
     const size_t old_size = buffer_.size();
     buffer_.resize(old_size + kReadBytes);
@@ -121,7 +120,7 @@ class CsvReader : public RecordReader {
     return n.status();
   }
 
-  // Finds the end of the record at `begin_`; returns the offset of its line
+  // Finds the end of the record at `begin_`. Returns the offset of its line
   // break or of the file's end.
   absl::StatusOr<size_t> FindEnd(int64_t* line_breaks) {
     State state = State::kFieldStart;
@@ -135,7 +134,7 @@ class CsvReader : public RecordReader {
         }
         if (i == buffer_.size()) break;
       }
-      // Most records have no quotes, and then their end is the line's.
+      // Most records have no quotes and thus end with the line.
       if (i == begin_) {
         const std::string_view rest = std::string_view(buffer_).substr(i);
         const size_t line_end = rest.find('\n');
@@ -176,13 +175,13 @@ struct CsvField {
   bool quoted = false;
 };
 
-// Splits a record into its fields; what had to be unescaped is in `storage`.
-// Returns false when something follows a closing quote.
+// Splits a record into its fields, with unescaped text in `storage`. Returns
+// false if something follows a closing quote.
 bool SplitCsv(std::string_view record, char delimiter,
               std::vector<CsvField>* fields, std::string* storage) {
   fields->clear();
   storage->clear();
-  // Fields point into it, so it must not move.
+  // Fields point into the storage, so it must not move.
   storage->reserve(record.size());
   size_t at = 0;
   for (;;) {
@@ -245,9 +244,9 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
 struct CsvDecoder {
   const std::vector<Column> columns;
   char delimiter = ',';
-  // How many fields a record has.
+  // The number of fields in a record.
   size_t fields = 0;
-  // Which of them each column takes.
+  // The index of the field that each column takes.
   std::vector<size_t> field_of_column;
   // One record's fields, and what SplitCsv keeps of them.
   std::vector<CsvField> values = {};
@@ -273,7 +272,7 @@ struct CsvDecoder {
   }
 };
 
-// Returns the columns' names in the first line; none of an empty file.
+// Returns the columns' names in the first line, or none for an empty file.
 absl::StatusOr<std::vector<std::string>> ReadHeader(
     const std::string& path, const std::vector<Column>& columns,
     CsvReader* reader) {
@@ -308,7 +307,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(
   return names;
 }
 
-// Finds the columns by their names, from the declaration or the first line.
+// Finds the columns by their names in the declaration or the first line.
 absl::StatusOr<RecordFile> OpenCsvFile(const CsvSource& csv,
                                        const std::vector<Column>& columns,
                                        const std::string& path) {
@@ -322,7 +321,7 @@ absl::StatusOr<RecordFile> OpenCsvFile(const CsvSource& csv,
     // An empty file has no records either.
     if (names.empty()) return RecordFile{std::move(reader), nullptr};
   } else {
-    // A file may name the declared columns once more.
+    // A file may repeat the names of the declared columns.
     reader->SkipFirstLine(
         absl::StrJoin(names, std::string(1, reader->delimiter())));
   }

@@ -4,7 +4,7 @@
 namespace requant::csv_source_test {
 namespace {
 
-// Reads files of these contents, bad records skipped.
+// Reads files with these contents, skipping bad records.
 ReadResult ReadCsv(const Strings& contents,
                    const std::string& inputs = kNumberAndText,
                    const std::string& csv = "") {

@@ -20,7 +20,7 @@ using tensorflow::Tensor;
 using tensorflow::tstring;
 using tensorflow::example::FastParseExampleConfig;
 
-// Returns the type of an Example's list that values of `dtype` are read from.
+// Returns the type of the list in an Example that has values of `dtype`.
 DataType StoredType(DataType dtype) {
   switch (dtype) {
     case tensorflow::DT_FLOAT:
@@ -35,7 +35,7 @@ DataType StoredType(DataType dtype) {
   }
 }
 
-// Converts one record's values; false when an integer is out of range.
+// Converts one record's values; returns false if one is out of range.
 template <typename To>
 bool ConvertRow(const void* stored, int64_t elements, To* to) {
   if constexpr (std::is_same_v<To, tstring>) {
@@ -62,7 +62,7 @@ absl::StatusOr<Tensor> Convert(const Column& column, Tensor stored,
     tensorflow::TensorShape shape = column.shape;
     shape.InsertDim(0, problems->size());
     Tensor shaped;
-    // Two columns of one feature may have different shapes of one size.
+    // Two columns of a feature may have different shapes of the same size.
     if (shaped.CopyFrom(stored, shape)) return shaped;
     return absl::InternalError(
         absl::StrCat("feature \"", column.feature, "\" has changed its size"));
@@ -135,7 +135,7 @@ std::string_view ListName(DataType stored) {
   return stored == tensorflow::DT_INT64 ? "int64" : "bytes";
 }
 
-// Returns what keeps `feature` from being read as `stored`; "" for nothing.
+// Returns what keeps `feature` from being read as `stored`, or "".
 std::string Problem(const tensorflow::Feature& feature, const Column& stored) {
   DataType type = tensorflow::DT_STRING;
   int64_t values = feature.bytes_list().value_size();
@@ -174,7 +174,7 @@ constexpr char kFloatListTag = 0x12;
 constexpr char kInt64ListTag = 0x1a;
 constexpr char kListValueTag = 0x0a;
 
-// Takes a length-delimited field off the front of `bytes`; returns false unless
+// Takes a length-delimited field off the front of `bytes`. Returns false unless
 // it is there with this tag.
 inline bool TakeField(char tag, std::string_view* bytes,
                       std::string_view* field) {
@@ -195,14 +195,14 @@ inline bool TakeField(char tag, std::string_view* bytes,
   return true;
 }
 
-// Does the same when it is all there is.
+// Does the same, but fails if anything follows the field.
 inline bool OnlyField(char tag, std::string_view bytes,
                       std::string_view* field) {
   return TakeField(tag, &bytes, field) && bytes.empty();
 }
 
-// Decodes the rest of a number whose first byte is in `value`; returns null
-// when it is longer than numbers are.
+// Decodes the rest of a number whose first byte is in `value`. Returns null if
+// it is cut off or too long.
 const char* DecodeLongVarint(const char* at, const char* end, uint64_t* value) {
   *value &= 0x7f;
   for (int shift = 7; shift < 64; shift += 7) {
@@ -245,7 +245,7 @@ bool ScanStrings(std::string_view list, int64_t count, tstring* values) {
   return list.empty();
 }
 
-// `feature` is a serialized Feature.
+// Reads the values of a serialized Feature.
 bool ScanValues(std::string_view feature, const Column& column, void* values) {
   std::string_view list, packed;
   switch (column.dtype) {
@@ -336,7 +336,7 @@ absl::Status ExampleParser::ParseRows(
       (*problems)[rows[0]] = Explain(examples[rows[0]], status);
       return absl::OkStatus();
     }
-    // Which ones they are shows by halving.
+    // Bisection finds which ones they are.
     const size_t half = rows.size() / 2;
     REQUANT_RETURN_IF_ERROR(
         ParseRows(examples, rows.first(half), features, problems));

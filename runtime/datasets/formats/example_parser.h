@@ -16,22 +16,23 @@
 
 namespace requant {
 
-// How Examples are read: by ExampleScanner where it can, or all by TensorFlow's
-// FastParseExample. The results are the same.
+// How Examples are read: by ExampleScanner where possible, or all by
+// TensorFlow's FastParseExample. The results are the same.
 enum class ExamplePath { kFastest, kReference };
 
-// Serialized tf.train.Example messages to the rows of columns. An Example holds
-// lists of float, int64 or bytes: float columns (double, half, bfloat16 too)
-// take the first, integers and bool the second, strings the third. Thread-safe.
+// Parses serialized tf.train.Example messages into the rows of columns. Columns
+// of floating-point types take lists of float, integers and bool lists of
+// int64, and strings lists of bytes. Thread-safe.
 class ExampleParser {
  public:
-  // Fails when columns of one feature contradict each other.
+  // Fails if columns of one feature contradict each other.
   static absl::StatusOr<ExampleParser> Create(
       std::vector<Column> columns, ExamplePath path = ExamplePath::kFastest);
 
   // Returns one tensor per column; row i is from examples[i]. `problems` has a
-  // string per example: those that are not empty on entry are not looked at,
-  // and those not empty on return say what is wrong; such rows are undefined.
+  // string per example. Examples whose string is not empty on entry are
+  // skipped; strings that are not empty on return say what is wrong, and those
+  // rows are undefined.
   absl::StatusOr<std::vector<tensorflow::Tensor>> Parse(
       absl::Span<const std::string_view> examples,
       std::vector<std::string>* problems) const;
@@ -48,8 +49,7 @@ class ExampleParser {
 
   ExamplePath path_ = ExamplePath::kFastest;
   std::vector<Column> columns_;
-  // The features that have different names, as they are stored, and which one
-  // each column takes.
+  // The distinct features, as stored, and the index of each column's feature.
   std::vector<Column> features_;
   std::vector<int> feature_of_column_;
   tensorflow::example::FastParseExampleConfig config_;
@@ -58,19 +58,19 @@ class ExampleParser {
 // Reads serialized tf.train.Examples straight into tensors, several times
 // faster than FastParseExample because it takes only the form that writers
 // produce: each feature once, its values packed and of the declared number.
-// Everything else, broken messages included, is left to FastParseExample, and
-// what is read here is read alike there. Not thread-safe.
+// Everything else, including broken messages, is left to FastParseExample,
+// whose results for that form are the same. Not thread-safe.
 class ExampleScanner {
  public:
-  // `features` have stored types (float, int64, string) and different names;
+  // `features` have stored types (float, int64, string) and distinct names;
   // rows[i] is features[i]'s tensor. Both must outlive the scanner, and so must
   // every example given to Scan.
   ExampleScanner(absl::Span<const Column> features,
                  absl::Span<tensorflow::Tensor> rows);
 
-  // Fills row `row` of every tensor. Returns false when the example is not in
-  // the common form or lacks a feature without default, and then the row is
-  // undefined.
+  // Fills row `row` of every tensor. Returns false, and leaves the row
+  // undefined, if the example is not in the common form or lacks a feature that
+  // has no default.
   bool Scan(std::string_view example, int64_t row);
 
  private:
@@ -80,7 +80,7 @@ class ExampleScanner {
     // The last row that had the feature.
     int64_t last_row = -1;
   };
-  // A feature of the last example: most examples have the same in that order.
+  // A feature of the last example. Most examples have the same ones in order.
   struct Entry {
     std::string_view name;
     Slot* slot = nullptr;

@@ -19,7 +19,7 @@ std::vector<Column> TestColumns() {
   return *columns;
 }
 
-// Mostly what the columns ask for.
+// Returns an Example that mostly has what the columns require.
 tensorflow::Example RandomExample(std::mt19937& random) {
   const auto often = [&] { return random() % 20 != 0; };
   tensorflow::Example example;
@@ -66,7 +66,7 @@ bool SameRow(const Tensor& a, const Tensor& b, int64_t row) {
   return true;
 }
 
-// Reads in both ways and compares.
+// Reads the examples in both ways and compares the results.
 void ExpectAgreement(const std::vector<std::string>& examples) {
   const auto fastest = ExampleParser::Create(TestColumns());
   const auto reference =
@@ -122,8 +122,8 @@ TEST(ExampleParser, LooksAtNoExampleWithAProblem) {
   EXPECT_EQ(problems[0], "known");
 }
 
-// The benchmark would show it, but no other test: that what writers produce is
-// not left to FastParseExample.
+// Only this test and the benchmark notice if what writers produce is left to
+// FastParseExample.
 TEST(ExampleScanner, TakesTheCommonForm) {
   const std::vector<Column> columns = *ColumnsOf(SpecFromText(R"(
     input { feature: "floats" dtype: "float" shape: 2 }

@@ -28,27 +28,27 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Arrays and objects inside one another; the parser recurses.
+// The most nested arrays and objects, because the parser recurses.
 constexpr int kMostLevels = 100;
 
 struct JsonScalar {
   enum Kind { kNull, kBool, kNumber, kString };
 
-  // Returns whether elements of that type are written as such values.
+  // Returns whether elements of this type are written as such values.
   bool Fits(tensorflow::DataType dtype) const {
     if (dtype == tensorflow::DT_STRING) return kind == kString;
     return kind == kNumber || (kind == kBool && dtype == tensorflow::DT_BOOL);
   }
 
   Kind kind = kNull;
-  // The characters of a string; what stands in the record for all else.
+  // A string's characters, or the record's text of any other value.
   std::string text;
 };
 
-// What a key of the record leads to: one value, or those of an array and of the
-// arrays in it, in order.
+// The value of a key of the record, or those of an array, including nested
+// ones, in order.
 struct JsonFeature {
-  // More values than this are counted, but not kept.
+  // Values beyond this many are counted but not kept.
   int64_t most = 0;
   bool found = false;
   bool is_array = false;
@@ -57,18 +57,18 @@ struct JsonFeature {
   std::vector<JsonScalar> values;
 };
 
-// May stand before the first line, so that it counts in the places of errors.
+// May precede the first line; offsets in error messages then include it.
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// Reads one JSON object strictly by RFC 8259.
+// Reads one JSON object, strictly following RFC 8259.
 class JsonParser {
  public:
-  // Called with a key; returns where its values belong, null for nowhere.
+  // Is called with a key; returns where its values go, or null to skip them.
   using FeatureOf = std::function<JsonFeature*(const std::string& key)>;
 
   explicit JsonParser(std::string_view text) : text_(text) {}
 
-  // Fails at the first mistake, which problem() then describes.
+  // Returns false at the first mistake, which problem() then describes.
   bool ParseRecord(const FeatureOf& feature_of) {
     if (absl::StartsWith(text_, kByteOrderMark)) at_ = kByteOrderMark.size();
     SkipBlanks();
@@ -108,8 +108,8 @@ class JsonParser {
     return true;
   }
 
-  // Reads what follows the '{' of an object. `feature_of` is null in objects
-  // that are values themselves, which are read and left.
+  // Reads what follows the '{' of an object. `feature_of` is null for nested
+  // objects, whose values are skipped.
   bool ParseMembers(int level, const FeatureOf* feature_of) {
     SkipBlanks();
     if (Take('}')) return true;
@@ -238,7 +238,7 @@ class JsonParser {
     return true;
   }
 
-  // Reads four hexadecimal digits, and four more of the second half of a pair.
+  // Reads four hexadecimal digits, and four more after half a surrogate pair.
   bool TakeCode(std::string* value) {
     uint32_t code = 0, low = 0;
     if (!TakeHex(&code)) return false;
@@ -274,7 +274,7 @@ class JsonParser {
   std::string problem_;
 };
 
-// Reads a feature's values into row `row`; returns what is wrong, or "".
+// Reads a feature's values into row `row`. Returns what is wrong, or "".
 std::string FillRow(const Column& column, const JsonFeature& feature,
                     int64_t row, Tensor* rows) {
   const bool is_null = feature.count == 1 && !feature.is_array &&
@@ -353,7 +353,7 @@ class JsonlDecoder {
   }
 
  private:
-  // Returns the keys among which a similar one is looked for.
+  // Returns the keys to search for one that is similar to a missing one.
   static std::vector<std::string> KeysOf(std::string_view record) {
     constexpr size_t kMostKeys = 1000;
     constexpr size_t kLongestKey = 256;
@@ -368,7 +368,7 @@ class JsonlDecoder {
   }
 
   const std::vector<Column> columns_;
-  // How many values the columns take of each feature, at most.
+  // The most values that columns take of each feature.
   std::map<std::string, int64_t> most_;
 };
 
@@ -377,7 +377,7 @@ class JsonlReader : public RecordReader {
   explicit JsonlReader(std::unique_ptr<InputFile> file)
       : lines_(std::move(file), kMaxTextRecordBytes) {}
 
-  // An empty record stands for a line that is too long.
+  // For a line that is too long, the record is empty.
   absl::StatusOr<bool> Read(std::string* bytes) override {
     for (;;) {
       std::string_view line;

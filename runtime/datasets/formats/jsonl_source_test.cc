@@ -10,7 +10,7 @@ ReadResult ReadJsonl(const std::vector<std::string>& contents,
   return ReadContents("jsonl", contents, inputs);
 }
 
-// Returns what is wrong with a line, read for a float "n" or what `input` says.
+// Returns what is wrong with a line, read for a float "n" or as `input` says.
 std::string Problem(const std::string& line,
                     const std::string& input = "dtype: 'float'") {
   const ReadResult result = ReadJsonl(
@@ -159,7 +159,7 @@ TEST(Jsonl, BoundsDepthAndLength) {
   EXPECT_THAT(result.Values(0), ElementsAre("2"));
   EXPECT_THAT(result.bad_messages,
               ElementsAre("0.jsonl:1: the line has more than 16 MB"));
-  // Values that nobody asked for are counted only.
+  // Values that nobody asked for are only counted.
   std::string many = "{\"n\": [1";
   for (int i = 0; i < 1 << 20; ++i) many += ",1";
   EXPECT_EQ(Problem(many + "]}"),

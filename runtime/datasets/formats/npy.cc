@@ -32,7 +32,7 @@ using tensorflow::tstring;
 
 constexpr char kMagic[] = "\x93NUMPY";
 constexpr size_t kMagicBytes = 6;
-// NumPy itself reads no more than 10,000 unless it is asked to.
+// By default, NumPy itself reads at most 10,000.
 constexpr uint32_t kMaxHeaderBytes = 1 << 20;
 constexpr int64_t kMaxItemBytes = 1 << 20;
 constexpr size_t kMaxDimensions = 64;
@@ -95,8 +95,8 @@ bool ParseShape(std::string_view text, std::vector<int64_t>* shape) {
   return true;
 }
 
-// Takes the entry of that key out of a dictionary's entries, if its value
-// matches a pattern; what the pattern's group matched is its value.
+// Removes the entry of `key` from a dictionary's entries if its value matches
+// `pattern`, and sets `value` to what the pattern's group matched.
 bool TakeEntry(std::string_view key, std::string_view pattern,
                std::string* entries, std::string* value) {
   const RE2 entry(
@@ -106,8 +106,8 @@ bool TakeEntry(std::string_view key, std::string_view pattern,
          RE2::Replace(entries, entry, "");
 }
 
-// Reads the dictionary, as in
-//   {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
+// Parses the dictionary, such as {'descr': '<f4', 'fortran_order': False,
+// 'shape': (3, 4), }
 absl::StatusOr<NpyHeader> ParseDictionary(const std::string& text) {
   NpyHeader header;
   std::string entries, type, order, shape;
@@ -141,7 +141,7 @@ absl::StatusOr<std::string> ReadExactly(InputFile* file, size_t size) {
 template <typename T>
 constexpr bool kIsFloat = !std::is_integral_v<T>;
 
-// Returns the bits of a float type's mantissa, with the hidden one.
+// Returns the number of a float type's mantissa bits, with the hidden one.
 template <typename T>
 constexpr int MantissaBits() {
   if (std::is_same_v<T, double>) return 53;

@@ -1,9 +1,8 @@
 #ifndef REQUANT_RUNTIME_DATASETS_FORMATS_NPY_H_
 #define REQUANT_RUNTIME_DATASETS_FORMATS_NPY_H_
 
-// NumPy's .npy format: a magic number, a version, the text of a Python
-// dictionary that gives the elements' type, their order and the shape, and then
-// the elements.
+// Reads NumPy's .npy format: a magic number, a version, the text of a Python
+// dictionary that gives the elements' type, order and shape, and the elements.
 
 #include <cstdint>
 #include <vector>
@@ -19,24 +18,24 @@ struct NpyHeader {
   char kind = 0;
   // The size of one element.
   int64_t item_bytes = 0;
-  // Elements of arrays with more than one dimension are column by column.
+  // Whether arrays of several dimensions are stored column by column.
   bool fortran_order = false;
   std::vector<int64_t> shape;
 };
 
-// Reads the header and leaves `file` at the first element. Errors say what is
-// wrong without naming the file; types that cannot be read (objects, records,
-// big-endian numbers ...) are among them.
+// Reads the header and leaves `file` at the first element. Fails also for types
+// that cannot be read (objects, records, big-endian numbers, ...). Errors say
+// what is wrong without naming the file.
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file);
 
 // Converts `count` elements of an array to those of a tensor.
 using NpyConverter = void (*)(const char* from, int64_t item_bytes,
                               int64_t count, void* to);
 
-// Returns how elements of the array become `dtype`: only where every value
-// keeps its exact value, except that float32 is rounded to bfloat16, which
+// Returns the conversion of the array's elements to `dtype`, which must be
+// exact for every value, except that float32 is rounded to bfloat16, which
 // NumPy lacks. Bytes and text (as UTF-8) become strings. Errors say what the
-// array has and what could be declared, without naming it.
+// array has and what could be declared, without naming the array.
 absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
                                             tensorflow::DataType dtype);
 

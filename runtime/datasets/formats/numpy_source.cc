@@ -47,7 +47,7 @@ constexpr uint16_t kZip64ExtraId = 1;
 constexpr int kStored = 0;
 constexpr int kDeflated = 8;
 
-// Returns the number at `offset`, which must be inside.
+// Returns the number at `offset`, which must be within `bytes`.
 template <typename T>
 T NumberAt(std::string_view bytes, size_t offset) {
   T value;
@@ -65,7 +65,7 @@ struct ZipEntry {
   uint64_t header_offset = 0;
 };
 
-// Bytes of a file from an offset on, by pread.
+// Reads a file from an offset on, with pread.
 class FileRange : public InputFile {
  public:
   FileRange(int fd, uint64_t offset, uint64_t size)
@@ -93,7 +93,7 @@ class FileRange : public InputFile {
   uint64_t left_;
 };
 
-// An entry's bytes; checks their number and checksum at the end.
+// Reads an entry's bytes; checks their number and checksum at the end.
 class EntryFile : public InputFile {
  public:
   EntryFile(const ZipEntry& entry, std::unique_ptr<InputFile> content)
@@ -129,8 +129,8 @@ class EntryFile : public InputFile {
   bool done_ = false;
 };
 
-// Puts the 64-bit sizes of a zip64 extra field where the 32-bit ones say so;
-// false when one is missing.
+// Sets the 64-bit sizes of a zip64 extra field where the 32-bit ones say so.
+// Returns false if one is missing.
 bool ReadZip64Extra(std::string_view extra, ZipEntry* entry) {
   uint64_t* const fields[] = {&entry->bytes, &entry->packed_bytes,
                               &entry->header_offset};
@@ -151,8 +151,8 @@ bool ReadZip64Extra(std::string_view extra, ZipEntry* entry) {
   return true;
 }
 
-// The entries of a zip archive (with the 64-bit sizes of zip64 where needed),
-// each read as a stream, so that what it claims to unpack to costs nothing.
+// Reads the entries of a zip archive (including zip64) as streams, so that a
+// false claim about the unpacked size costs nothing.
 class ZipFile {
  public:
   // Reads the archive's directory. Errors name the path.
@@ -177,9 +177,9 @@ class ZipFile {
 
   const std::vector<ZipEntry>& entries() const { return entries_; }
 
-  // Opens one of entries(), stored or deflated. Content that does not have the
-  // size or checksum that the directory says ends in a DataLoss error. The
-  // stream must not outlive the ZipFile; several may be read in turn.
+  // Opens one of entries(), stored or deflated. Content without the directory's
+  // size and checksum ends in a DataLoss error. Streams must not outlive the
+  // ZipFile; several may be read in turn.
   absl::StatusOr<std::unique_ptr<InputFile>> OpenEntry(
       const ZipEntry& entry) const {
     if (entry.encrypted) {
@@ -197,7 +197,7 @@ class ZipFile {
       return Corrupt(
           absl::StrCat(entry.name, " is not where the directory says"));
     }
-    // Inside the file, because the header is, and far from overflowing.
+    // The header is inside the file, so this cannot overflow.
     const uint64_t start = entry.header_offset + kLocalBytes +
                            NumberAt<uint16_t>(header, 26) +
                            NumberAt<uint16_t>(header, 28);
@@ -253,7 +253,7 @@ class ZipFile {
     return absl::OkStatus();
   }
 
-  // Finds the place of the directory by the record at the file's end.
+  // Finds the directory with the record at the file's end.
   absl::Status FindDirectory(uint64_t* offset, uint64_t* size) const {
     const uint64_t tail_bytes =
         std::min(file_bytes_, kEndBytes + kMaxCommentBytes);
@@ -315,9 +315,9 @@ class ZipFile {
   std::vector<ZipEntry> entries_;
 };
 
-// An array being read.
+// An array that is being read.
 struct Array {
-  // For messages: "x.npy", or "f.npz: array \"x\"".
+  // The name in messages: "x.npy", or "f.npz: array \"x\"".
   std::string name;
   std::unique_ptr<InputFile> file;
   NpyHeader header;
@@ -338,11 +338,11 @@ struct Part {
   std::unique_ptr<ZipFile> zip;
   std::vector<Array> arrays;
   int64_t rows = 0;
-  // How large its files are together.
+  // The total size of its files.
   int64_t bytes = 0;
 };
 
-// Dimensions of 1 make no difference to the values' order.
+// Returns `shape` without dimensions of 1, which do not affect values' order.
 std::vector<int64_t> WithoutOnes(std::vector<int64_t> shape) {
   shape.erase(std::remove(shape.begin(), shape.end(), 1), shape.end());
   return shape;
@@ -505,7 +505,7 @@ class NumpyChunks : public ChunkSource {
   absl::Status ReadRows(const Array& array, int64_t rows,
                         std::string* bytes) const {
     const size_t size = rows * array.row_bytes;
-    // Piece by piece, so that a shape that lies costs no memory.
+    // Reading piecewise keeps a false shape from costing memory.
     constexpr size_t kPiece = 1 << 20;
     while (bytes->size() < size) {
       const size_t old_size = bytes->size();
@@ -522,7 +522,7 @@ class NumpyChunks : public ChunkSource {
     return absl::OkStatus();
   }
 
-  // Reading on at the end also checks the archive's checksums.
+  // Reading beyond the last row also checks the archive's checksums.
   absl::Status CheckEnd() const {
     for (const Array& array : part_->arrays) {
       char byte;
@@ -539,9 +539,9 @@ class NumpyChunks : public ChunkSource {
   const std::vector<Column> columns_;
   int next_part_ = 0;
   std::shared_ptr<Part> part_;
-  // The next one of part_.
+  // The next row of part_.
   int64_t row_ = 0;
-  // How large the parts before it are together.
+  // The total size of the parts before it.
   int64_t finished_bytes_ = 0;
 };
 

@@ -34,16 +34,16 @@ std::string Npy(const std::string& descr, const std::string& shape,
 
 struct ZipOptions {
   bool deflate = false;
-  // Sizes and offsets in zip64 fields, as NumPy writes them.
+  // Whether sizes and offsets are in zip64 fields, as NumPy writes them.
   bool zip64 = false;
-  // Added to the size that the directory says.
+  // Is added to the size in the directory.
   int size_lie = 0;
   uint32_t checksum_lie = 0;
   uint16_t method = 0;
   uint16_t flags = 0;
 };
 
-// Makes an archive of (name, content) entries.
+// Returns an archive of (name, content) entries.
 std::string Zip(const std::vector<std::pair<std::string, std::string>>& files,
                 const ZipOptions& options = {}) {
   std::string zip, directory;
@@ -291,7 +291,7 @@ TEST(Npz, RefusesArchivesThatLie) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {"x.npy", FloatsNpy({1, 2})}, {"y.npy", LabelsNpy({0})}};
   const size_t bytes = files[0].second.size();
-  // deflate, zip64, size_lie, checksum_lie, method, flags
+  // Fields: deflate, zip64, size_lie, checksum_lie, method, flags.
   const std::pair<ZipOptions, std::string> cases[] = {
       {{false, false, 0, 1}, "array \"x\": its checksum is wrong"},
       {{false, false, 1},
@@ -323,7 +323,7 @@ TEST(Npz, RefusesWhatIsNoArchive) {
             "its end");
 }
 
-// What an entry claims to unpack to costs nothing, only what is asked for.
+// Only what is read of an entry costs memory, not the size that it claims.
 TEST(Npz, ABombIsReadAsAStream) {
   ZipOptions options;
   options.deflate = true;
@@ -388,7 +388,7 @@ TEST(Numpy, SurvivesMutations) {
     const ReadResult result = round % 5 == 4
                                   ? ReadNpy(bytes, "dtype: 'float' shape: 2")
                                   : ReadNpz({bytes});
-    // A whole archive's checksums leave nothing else than what was written.
+    // If an archive's checksums are right, it has exactly what was written.
     if (result.status.ok() && round % 5 != 4) {
       EXPECT_EQ(result.Values(0), (Strings{"1", "2", "3", "4"}));
     }

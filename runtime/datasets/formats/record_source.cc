@@ -12,7 +12,7 @@ namespace {
 
 using tensorflow::Tensor;
 
-// Records of one file, not decoded yet.
+// The records of one file, not yet decoded.
 struct RawRecords {
   struct Record {
     // Its line or number in the file.
@@ -20,7 +20,7 @@ struct RawRecords {
     // The end of its bytes.
     size_t end = 0;
     std::string problem = "";
-    // It is the last one that can be found in its file.
+    // Whether it is the last one that can be found in its file.
     bool ends_file = false;
   };
 
@@ -79,7 +79,7 @@ class RecordChunks : public ChunkSource {
       }
       last_bytes_ = raw.bytes.size();
       const int64_t rows = raw.records.size();
-      // At the end of a file, the next call opens the next one.
+      // At the end of a file, the next iteration opens the next file.
       if (rows == 0) continue;
       return RawChunk{rows, [raw = std::move(raw)] { return raw.Decode(); }};
     }
@@ -91,7 +91,7 @@ class RecordChunks : public ChunkSource {
            (opened_.reader == nullptr ? 0 : opened_.reader->position());
   }
 
-  // Opens the file that is next, if there is one and it is not open.
+  // Opens the next file if there is one and none is open.
   absl::Status OpenFile() {
     if (opened_.reader != nullptr || file_ == files_.size()) {
       return absl::OkStatus();
@@ -130,10 +130,10 @@ class RecordChunks : public ChunkSource {
   const OpenFunction open_;
   size_t file_ = 0;
   RecordFile opened_;
-  // The bytes of the files that are closed, and those of the last chunk.
+  // The bytes of the closed files, and those of the last chunk.
   int64_t finished_bytes_ = 0;
   size_t last_bytes_ = 0;
-  // Nothing more can be found in this file.
+  // Whether nothing more can be found in this file.
   bool lost_ = false;
 };
 

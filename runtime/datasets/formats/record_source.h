@@ -1,7 +1,7 @@
 #ifndef REQUANT_RUNTIME_DATASETS_FORMATS_RECORD_SOURCE_H_
 #define REQUANT_RUNTIME_DATASETS_FORMATS_RECORD_SOURCE_H_
 
-// What formats of files with one record after the other have in common.
+// The common parts of formats whose files store one record after another.
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace requant {
 
-// A longer record of a text file is a bad one.
+// A longer record of a text file is bad.
 inline constexpr size_t kMaxTextRecordBytes = 16 << 20;
 
 // Cuts one file into its records.
@@ -29,13 +29,13 @@ class RecordReader {
   virtual ~RecordReader() = default;
 
   // Appends the next record to `bytes`; returns false at the end of the file.
-  // After an error, `bytes` is as it was and no further record can be found.
-  // DataLoss means that the content is bad; its message names neither file nor
-  // record.
+  // After an error, `bytes` is unchanged and no further record can be found.
+  // DataLoss means that the content is bad; its message names neither the file
+  // nor the record.
   virtual absl::StatusOr<bool> Read(std::string* bytes) = 0;
 
-  // Returns the line that the last record, or error, started in, counting from
-  // 1; or the record's number, counting from 0.
+  // Returns the line on which the last record or error started, counting from
+  // 1, or the record's number, counting from 0.
   virtual int64_t number() const = 0;
 
   // Returns InputFile::position of the records read.
@@ -43,23 +43,23 @@ class RecordReader {
 };
 
 // Returns a tensor for each column, with a row for each record. `problems` has
-// a string for each record: those that are not empty on entry are not looked
-// at, and those not empty on return say what is wrong; such rows are undefined.
-// Copies work on threads of their own.
+// a string per record. Records whose string is not empty on entry are skipped;
+// strings that are not empty on return say what is wrong, and those rows are
+// undefined. Copies of a decoder may be used in different threads.
 using RecordDecoder =
     std::function<absl::StatusOr<std::vector<tensorflow::Tensor>>(
         absl::Span<const std::string_view> records,
         std::vector<std::string>* problems)>;
 
-// Returns the decoder of a format that reads a record's values into row `row`
-// of the columns' tensors and returns what is wrong with it, or "".
+// Returns a decoder that calls `decode_row`, which reads a record's values into
+// row `row` of the columns' tensors and returns what is wrong with it, or "".
 RecordDecoder RowDecoder(
     const std::vector<Column>& columns,
     std::function<std::string(std::string_view record, int64_t row,
                               std::vector<tensorflow::Tensor>* rows)>
         decode_row);
 
-// How messages name a record: by its line in a text, or by its number.
+// How messages identify a record: by its line in a text, or by its number.
 enum class RecordNames { kLines, kNumbers };
 
 struct RecordFile {
@@ -67,8 +67,8 @@ struct RecordFile {
   RecordDecoder decode;
 };
 
-// Reads `files`, one after the other, each as `open` says. The first one is
-// opened at once, to show whether the declaration fits.
+// Reads `files` one after another, each opened by `open`. The first one is
+// opened at once to check that it fits the declaration.
 absl::StatusOr<std::unique_ptr<ChunkSource>> OpenRecordSource(
     const google::protobuf::RepeatedPtrField<std::string>& files,
     RecordNames names,
@@ -78,7 +78,7 @@ absl::StatusOr<std::unique_ptr<ChunkSource>> OpenRecordSource(
 std::string NameLine(const std::string& path, int64_t line,
                      std::string_view problem);
 
-// Returns a field for a message: in quotes, short and printable.
+// Returns a field quoted, shortened and made printable for a message.
 std::string QuotedField(std::string_view text);
 
 }  // namespace requant

@@ -40,7 +40,7 @@ std::vector<std::string> FilesOf(const DatasetSpec& spec) {
   DatasetSpec copy = spec;
   const auto& listed = *format->files(&copy);
   std::vector<std::string> files(listed.begin(), listed.end());
-  // A map has no order of its own; this one is by feature.
+  // Protobuf maps are unordered; this order is by feature.
   const auto& arrays = spec.numpy().arrays();
   for (const auto& [feature, file] :
        std::map<std::string, std::string>(arrays.begin(), arrays.end())) {

@@ -1,9 +1,8 @@
 #ifndef REQUANT_RUNTIME_DATASETS_FORMATS_SOURCE_FORMAT_H_
 #define REQUANT_RUNTIME_DATASETS_FORMATS_SOURCE_FORMAT_H_
 
-// The formats that records may have, as a table. A reader of one format cuts
-// the files into runs of records, one after the other, and decodes each run,
-// several at a time.
+// A table of the formats that records may have. A format's reader splits the
+// files into runs of records sequentially, and decodes several runs at a time.
 
 #include <cstdint>
 #include <functional>
@@ -20,24 +19,23 @@
 
 namespace requant {
 
-// About how large a chunk is at most. A chunk of large records has fewer of
-// them, so that memory is bounded by what the records need and not by their
-// number.
+// The approximate limit on a chunk's size. A chunk of large records has fewer
+// of them, so that memory is bounded by the records' size, not by their number.
 inline constexpr int64_t kChunkBytes = 16 << 20;
 
 struct BadRow {
   int64_t row = 0;
   // One sentence that names the file and the record.
   std::string message;
-  // What is left of its file was not read.
+  // Whether the rest of its file was not read.
   bool ends_file = false;
 };
 
 // Decoded records.
 struct Chunk {
   int64_t rows = 0;
-  // One per column, [rows, shape...]; bad rows are initialised, but to nothing
-  // in particular.
+  // One per column, [rows, shape...]; bad rows are initialized, but to
+  // unspecified values.
   std::vector<tensorflow::Tensor> columns;
   // The bad rows, in order.
   std::vector<BadRow> bad;
@@ -48,7 +46,7 @@ struct Chunk {
 // Records as they are in the file. They may refer to their ChunkSource.
 struct RawChunk {
   int64_t rows = 0;
-  // Is called once, on any thread.
+  // Is called once, in any thread.
   std::function<absl::StatusOr<Chunk>()> decode;
 };
 
@@ -56,29 +54,29 @@ class ChunkSource {
  public:
   virtual ~ChunkSource() = default;
 
-  // Returns the next records, in order: at least one, at most `max_rows`; none
-  // at the end. What is left of a file after which nothing can be found counts
-  // as one bad record. Errors are for what no skipping helps.
+  // Returns the next records in order: at least one and at most `max_rows`, or
+  // none at the end. The rest of a file in which no more records can be found
+  // counts as one bad record. Fails only where skipping records does not help.
   virtual absl::StatusOr<RawChunk> Read(int64_t max_rows) = 0;
 
-  // Returns about how many bytes of all files together have been read; 0 when
-  // that is not known.
+  // Returns about how many bytes of all files together have been read; 0 if
+  // unknown.
   virtual int64_t position() const { return 0; }
 };
 
-// What is wrong with a field of a source's declaration.
+// A problem with a field of a source's declaration.
 struct FieldProblem {
   std::string field;
   std::string sentence;
-  // The place in a repeated field.
+  // The index in a repeated field.
   int index = -1;
 };
 
-// A kind of source: whoever reads a declaration or its files asks it.
+// A kind of source, which knows how to read its declaration and its files.
 struct SourceFormat {
   DatasetSpec::SourceCase source;
 
-  // Returns the list of files, or of patterns of files.
+  // Returns the list of files or globs.
   google::protobuf::RepeatedPtrField<std::string>* (*files)(DatasetSpec* spec);
 
   // Returns what is wrong with a declaration; null if there is nothing to
@@ -90,7 +88,7 @@ struct SourceFormat {
       const DatasetSpec& spec, const std::vector<Column>& columns);
 };
 
-// Each is defined where its reader is.
+// Each is defined along with its reader.
 extern const SourceFormat kTfRecordFormat;
 extern const SourceFormat kCsvFormat;
 extern const SourceFormat kJsonlFormat;

@@ -27,14 +27,14 @@
 namespace requant {
 namespace {
 
-// Enough to get beyond a long name at the start of a binary graph.
+// This is enough to get past a long name at the start of a binary graph.
 constexpr size_t kBytesToTellText = 1024;
 
-// Protocol buffers end here.
+// Protocol buffers cannot be larger.
 constexpr uint64_t kMaxExampleBytes = std::numeric_limits<int32_t>::max();
 
-// Returns whether these are the first bytes of a text in UTF-8, which may be
-// cut off within a character.
+// Returns whether these are the first bytes of a UTF-8 text, which may be cut
+// off within a character.
 bool LooksLikeText(std::string_view bytes) {
   while (!bytes.empty()) {
     const Character next = FirstCharacter(bytes);
@@ -50,8 +50,8 @@ bool LooksLikeText(std::string_view bytes) {
   return true;
 }
 
-// Cuts a TFRecord file into its records. Each is the data and, after it, their
-// stored checksum (kRecordFooterBytes), which may be checked on another thread.
+// Splits a TFRecord file into its records. Each is the data, followed by its
+// stored checksum (kRecordFooterBytes), which another thread may check.
 class TfRecordReader : public RecordReader {
  public:
   explicit TfRecordReader(std::unique_ptr<InputFile> file)
@@ -109,7 +109,7 @@ class TfRecordReader : public RecordReader {
           "the checksum of its length is wrong, so the records after it cannot "
           "be found");
     }
-    // A file whose rest cannot be read is judged by what there is.
+    // If the rest of the file cannot be read, what there is must do.
     (void)Fill(kBytesToTellText);
     return absl::DataLossError(
         LooksLikeText(available().substr(0, kBytesToTellText))
@@ -121,7 +121,7 @@ class TfRecordReader : public RecordReader {
   absl::StatusOr<bool> Append(uint64_t length, std::string* bytes) {
     const size_t start = bytes->size();
     const uint64_t size = length + kRecordFooterBytes;
-    // Piece by piece, so that a length that lies costs no memory.
+    // Reading piecewise keeps a false length from costing memory.
     for (uint64_t got = 0; got < size;) {
       const absl::Status status = Fill(1);
       if (!status.ok() || begin_ == end_) {

@@ -5,8 +5,8 @@
 namespace requant::tfrecord_source_test {
 namespace {
 
-// Reads two files, `first` and one good record whose x is 99, with every bad
-// record skipped.
+// Reads two files, `first` and one good record whose x is 99, skipping every
+// bad record.
 ReadResult ReadWithNext(const std::string& first,
                         const std::string& input = "dtype: 'float'") {
   return ReadContents(
@@ -14,8 +14,8 @@ ReadResult ReadWithNext(const std::string& first,
       absl::StrCat("input { feature: 'x' placeholder: 'p' ", input, "}"));
 }
 
-// Returns "N: PROBLEM", the message about the bad record of `first`; "" for
-// none.
+// Returns "N: PROBLEM", the message about the bad record of `first`, or "" if
+// there is none.
 std::string Problem(const std::string& first,
                     const std::string& input = "dtype: 'float'") {
   const Strings messages = ReadWithNext(first, input).bad_messages;
@@ -82,7 +82,7 @@ TEST(TfRecords, TellsTextFromBinaryFiles) {
     EXPECT_EQ(Problem(text),
               "0: this is not a TFRecord file: it looks like text");
   }
-  // Noise, and graphs, which start with a line break and printable lengths.
+  // Graphs start with a line break and printable lengths; the rest is noise.
   for (const std::string& content :
        {std::string("\0\1\2\3\4\5\6\7\10\11\12\13\14", 13),
         "\n0\n)" + std::string(41, 'x') + "\x12\x03op",
@@ -104,7 +104,7 @@ TEST(TfRecords, ReadsGzipByItsContent) {
 }
 
 TEST(TfRecords, TakesAPlainFileThatStartsLikeGzipForWhatItIs) {
-  // Its length, 559903, is gzip's magic number.
+  // The record's length, 559903, is gzip's magic number.
   const std::string example = ExampleBytes(absl::StrCat(
       "features { feature { key: 'x' value { float_list { value: 5 } } } "
       "feature { key: 'y' value { bytes_list { value: '",
@@ -197,7 +197,7 @@ TEST(TfRecords, RefusesDeclarationsThatContradictEachOther) {
             "default values");
 }
 
-// Whatever the bytes, good records are those that were written.
+// Whatever the bytes, good records are ones that were written.
 TEST(TfRecords, SurvivesMutations) {
   std::mt19937 random(1);
   std::string seed;

@@ -1,8 +1,8 @@
 #ifndef REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
 #define REQUANT_RUNTIME_DATASETS_TESTING_TESTING_H_
 
-// For tests: what base/testing has, and files of records. Test files need not
-// include what this header does.
+// Helpers for tests: those of base/testing, and files of records. Test files
+// need not include what this header includes.
 
 #include <random>
 
@@ -13,14 +13,14 @@
 
 namespace requant {
 
-// A float "n" and a string "s".
+// Declares a float "n" and a string "s".
 inline constexpr char kNumberAndText[] = R"(
     input { feature: "n" placeholder: "0" dtype: "float" }
     input { feature: "s" placeholder: "1" dtype: "string" })";
 
 using Strings = std::vector<std::string>;
 
-// Writes a file of this name into the test's own folder; returns its path.
+// Writes a file named `name` into the test's own folder; returns its path.
 std::string WriteTestFile(std::string_view name, std::string_view contents);
 
 // Returns a serialized tf.train.Example from its text form, such as
@@ -37,7 +37,7 @@ std::string RecordBytes(std::string_view data);
 // Returns a declaration from its text form.
 DatasetSpec SpecFromText(const std::string& text);
 
-// What a source gives until it ends or fails; messages are without the test's
+// What a source returns until it ends or fails. Messages omit the test's
 // folder.
 struct ReadResult {
   std::vector<Batch> batches;
@@ -46,14 +46,13 @@ struct ReadResult {
   int64_t lost_rests = 0;
   Strings bad_messages;
 
-  // Returns the values of the i-th input of all batches, as text.
+  // Returns the values of input `i` in all batches, as text.
   Strings Values(int i) const;
 };
 ReadResult ReadAll(const DatasetSpec& spec, BatchOptions options = {});
 
-// Reads files of these contents, called "0.SOURCE" and so on, as the source of
-// that name does, with bad records skipped. `fields` are further fields of the
-// source.
+// Reads files with these contents, called "0.SOURCE" and so on, with the source
+// of that name, skipping bad records. `fields` are the source's other fields.
 ReadResult ReadContents(const std::string& source, const Strings& contents,
                         const std::string& inputs = kNumberAndText,
                         const std::string& fields = "");
