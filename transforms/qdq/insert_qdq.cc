@@ -41,9 +41,8 @@ using tensorflow::NodeDef;
 // Values this small count as zero, because their scale would overflow.
 constexpr float kLeastWidth = 1e-30f;
 
-// Returns the least m such that the range from -m to m holds both numbers. The
-// ranges of pairs have this form: 127 levels on either side of zero, which
-// round to half a step.
+// Returns the least m for which -m to m holds both numbers. All ranges of pairs
+// are such, with 127 levels on either side of zero.
 float Magnitude(float min, float max) { return std::max({-min, max, 0.0f}); }
 
 // Returns whether a range of this magnitude is too narrow to have a scale.

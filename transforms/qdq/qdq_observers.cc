@@ -111,8 +111,7 @@ class ObserverMaker {
     return conditional;
   }
 
-  // Functions that are still called run conditionally, or they would be
-  // inlined.
+  // Functions that are still called run conditionally; others were inlined.
   void FindConditionalFunctions(const NodeSet& needed) {
     const auto called = CalledFunctions(needed, graph_.library());
     for (const FunctionDef& function : graph_.library().function()) {

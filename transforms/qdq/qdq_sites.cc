@@ -49,7 +49,7 @@ bool IsWhile(const std::string& op) {
   return op == "While" || op == "StatelessWhile";
 }
 
-// Returns the first input that is passed to both branches.
+// Returns the first input that is passed to the branches; 0 for other ops.
 int FirstHanded(const std::string& op) {
   const bool has_condition = op == "If" || op == "StatelessIf" ||
                              op == "Case" || op == "StatelessCase";
@@ -117,8 +117,7 @@ class WeightSources {
   };
   using Callees = std::vector<std::vector<int>>;
 
-  // Remembers the answer for all nodes on the way, so that each is visited
-  // once.
+  // Remembers the answer for all nodes on the way, to visit each only once.
   Origin OriginOf(int body, const BodyTensor& start) {
     std::vector<Origin>& origins = origins_[body];
     std::vector<int32_t> path;

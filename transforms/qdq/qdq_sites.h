@@ -22,8 +22,7 @@ namespace requant {
 
 enum class QdqInputs { kActivations, kWeights, kBoth };
 
-// Parses "activations", "weights" or "both". Other values are an error, which
-// lists these.
+// Parses "activations", "weights" or "both". An error lists these names.
 absl::StatusOr<QdqInputs> ParseQdqInputs(std::string_view name);
 
 struct QdqSiteOptions {
@@ -137,9 +136,8 @@ struct QdqObservers {
 };
 
 // Makes observers for what `outputs`, tensors of the graph, depend on. Fails
-// for an op without sites, for functions that cannot be inlined and for a
-// damaged graph; TensorFlow's code for functions may abort on some damaged
-// graphs.
+// for ops without sites, functions that cannot be inlined and damaged graphs;
+// TensorFlow's code for functions may abort on some of the latter.
 absl::StatusOr<QdqObservers> MakeQdqObservers(
     const tensorflow::GraphDef& graph, const QdqSiteOptions& options,
     const std::vector<std::string>& outputs);
