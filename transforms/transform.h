@@ -158,8 +158,10 @@ ModuleDescription() {
 
 // The plugin's entry point. Every module has it; only a shared library exports
 // it. clang-format off
-extern "C" [[gnu::used, gnu::visibility("default")]]
-inline const requant::PluginDescription* requant_plugin_description() {
+extern "C"
+    [[gnu::used,
+      gnu::visibility("default")]] inline const requant::PluginDescription*
+    requant_plugin_description() {
   return &requant::ModuleDescription();
 }
 // clang-format on

@@ -26,8 +26,7 @@ namespace requant {
 inline constexpr int kNumericColumns = 13;
 inline constexpr int kCategoricalColumns = 26;
 
-// Returns the node with this number, in the graph's order, among those of
-// `ops`.
+// Returns the node with this number in the graph's order among those of `ops`.
 absl::StatusOr<tensorflow::NodeDef*> NodeOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops,
     int number = 0);

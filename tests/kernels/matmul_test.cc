@@ -149,8 +149,7 @@ class SaturationTest : public testing::Test {
     if (!ProbeCpu().avx2.works) GTEST_SKIP() << "this CPU has no AVX2";
   }
 
-  // Returns a layer with all inputs 255 and weights alternating between two
-  // values.
+  // Returns a layer whose inputs are 255 and whose weights alternate.
   static Int8Layer PairsOf(int even, int odd) {
     Int8Layer layer = RandomLayer(0, 2.5);
     layer.codes.assign(layer.codes.size(), 255);

@@ -1,7 +1,6 @@
 // Tests what transforms rely on in QuantizeV2, Dequantize, RequantizationRange
-// and Requantize, and where two kernels of one op disagree. Tests of
-// quantize_embeddings show that QuantizeV2 follows the formula by which tables
-// are quantized.
+// and Requantize, and where two kernels of one op disagree. The tests of
+// quantize_embeddings show that QuantizeV2 quantizes as tables are quantized.
 
 #include <cmath>
 #include <numeric>
