@@ -54,7 +54,7 @@ struct ParameterSpec {
 // docs/transforms.md.
 struct TransformSpec {
   std::string name;
-  // One sentence.
+  // A single sentence.
   std::string summary;
   // When to use it and what it promises.
   std::string description = "";
@@ -156,12 +156,10 @@ ModuleDescription() {
 
 }  // namespace requant
 
-// The plugin's entry point. Every module has it; only a shared library exports
-// it. clang-format off
-extern "C"
-    [[gnu::used,
-      gnu::visibility("default")]] inline const requant::PluginDescription*
-    requant_plugin_description() {
+// Every module has this plugin entry point; only shared libraries export it.
+// clang-format off
+extern "C" [[gnu::used, gnu::visibility("default")]]
+inline const requant::PluginDescription* requant_plugin_description() {
   return &requant::ModuleDescription();
 }
 // clang-format on

@@ -38,7 +38,7 @@ TEST(WrongCombinations, AreThoseThatKernelsDoNotCompute) {
   const std::string scaled = "input_quant_mode='SCALED' Tbias=";
   const std::string dequantize =
       "; d = Dequantize(q, min, max) T=quint8 mode='MIN_FIRST'";
-  // Graphs and what is said of them; "" means that they are right.
+  // The graphs and the sentences expected for them; "" if they are right.
   const std::vector<std::pair<GraphDef, std::string>> cases = {
       {Layer(kOp, min_first + "float", -1), "MIN_FIRST with a float bias"},
       {Layer(kOp, min_first + "float", 0), ""},

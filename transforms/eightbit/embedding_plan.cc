@@ -113,9 +113,9 @@ class Planner {
   }
 
  private:
-  // What a tensor turned out to be.
+  // The kinds of tensors.
   enum class Source {
-    kFloat,     // has to be quantized where it is
+    kFloat,     // must be quantized in place
     kConstant,  // consists only of constants
     kLookup,    // contains rows of tables
   };

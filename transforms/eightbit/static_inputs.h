@@ -106,8 +106,7 @@ class StaticInputs {
   void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
   // Returns the codes of `tensor`, which is the input of all `layers`; new
-  // nodes are named after the first one. Fails if the table lacks a required
-  // entry.
+  // nodes are named after the first one. Fails if the table lacks an entry.
   absl::StatusOr<InputCodes> CodesOf(
       const std::string& tensor, const std::vector<const FloatLayer*>& layers);
 

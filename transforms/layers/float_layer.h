@@ -19,7 +19,7 @@
 namespace requant {
 
 // A string attribute of nodes that compute a range at run time: the name of the
-// float tensor, such as "dnn/Relu:0", whose range it is.
+// float tensor with that range, such as "dnn/Relu:0".
 inline constexpr char kRangeOfAttribute[] = "_requant_range_of";
 
 struct FloatLayer {
@@ -53,7 +53,7 @@ struct FloatLayer {
 // A MatMul that is not part of such a layer.
 struct SkippedMatMul {
   std::string name;
-  // A phrase: "it multiplies two activations".
+  // A phrase such as "it multiplies two activations".
   std::string reason;
 };
 

@@ -211,7 +211,7 @@ TEST(FindLayerPairs, FindsCodesWithTheirRangeOrAFloatTensorOfTheSameName) {
        std::vector<std::pair<std::string, std::string>>{
            {"m_eightbit_requantize = Requantize(a, b, c, d, e)",
             codes("MIN_FIRST")},
-           // A fused layer has no zero point (kernels.md); the newer op says.
+           // A fused layer has no zero point (kernels.md); the new op says so.
            {"m_eightbit_requantize = "
             "QuantizedMatMulWithBiasAndReluAndRequantize(a)",
             codes("SCALED")},

@@ -163,9 +163,8 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
   return absl::OkStatus();
 }
 
-// Returns the constant that `node` is or, where quantize_eightbit limits
-// ranges, the Minimum or Maximum of constants. `depth` bounds the nodes looked
-// at.
+// Returns the value of a constant or, because quantize_eightbit limits ranges,
+// of a Minimum or Maximum of constants. `depth` bounds the search.
 std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
                                 int depth) {
   if (node == nullptr || depth == 0) return std::nullopt;

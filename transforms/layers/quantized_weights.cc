@@ -52,7 +52,7 @@ struct Pass {
   float codes_per_unit;
   // The codes are written here.
   tensorflow::qint8* codes;
-  // In squared codes.
+  // The error in units of squared codes.
   double squared_error = 0;
   int64_t lowered = 0;
 

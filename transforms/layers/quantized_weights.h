@@ -13,9 +13,8 @@
 // would always suffice. But neighbours are seldom both as large as the largest
 // weight, so there may be as many levels as the largest pair of the matrix
 // allows, and a code is lowered only where rounding exceeds the limit. (Still
-// more levels, with more codes lowered, have a smaller squared error but
-// distort the largest weights, which matter most: measured, the model gets
-// worse.)
+// more levels, with more codes lowered, have a smaller squared error, but
+// measurements show a worse model: the largest weights matter most.)
 
 #include <cstdint>
 #include <string>

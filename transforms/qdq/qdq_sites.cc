@@ -284,7 +284,7 @@ class WeightSources {
   absl::flat_hash_map<std::string_view, int> functions_;
   std::vector<std::vector<Origin>> origins_;  // by body and node
   std::vector<int32_t> first_argument_;       // by body
-  std::vector<bool> is_opaque_;  // by body: all arguments are marked
+  std::vector<bool> is_opaque_;  // by body: all arguments are marked as others
   // By argument, over all functions.
   std::vector<bool> is_called_;
   std::vector<bool> is_other_;
