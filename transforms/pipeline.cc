@@ -174,8 +174,8 @@ class PipelineVerifier {
   }
 
   // Returns the problems other than missing inputs. Missing inputs of nodes
-  // that nothing reads and that are no outputs are returned too: such fragments
-  // do not affect the result, and TensorFlow's own program passes them on.
+  // without any edge that are no outputs are returned too: such fragments do
+  // not affect the result, and TensorFlow's own program passes them on.
   std::vector<GraphProblem> Remember(const std::vector<GraphProblem>& problems,
                                      const GraphDef& graph) {
     kinds_.clear();

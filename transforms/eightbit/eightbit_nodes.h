@@ -64,7 +64,7 @@ void BecomeFused(const std::string& op, tensorflow::DataType bias,
 // products. `weight_range` is the magnitude that code 127 stands for.
 double LeastInputRange(double largest_bias, double weight_range);
 
-// Makes an output of every layer's last node that nothing reads.
+// Adds every layer's last node to the outputs if nothing reads it.
 void KeepUnreadOutputs(const std::vector<FloatLayer>& layers,
                        GraphBuilder* builder);
 

@@ -100,7 +100,7 @@ class EightbitLayers {
                  const std::vector<std::string>& outputs)
       : builder_(index, outputs), rule_(rule) {}
 
-  // Rewrites `layers`, which must be all of those in the index's graph.
+  // Rewrites all of `layers`, which must belong to the index's graph.
   absl::Status Quantize(const std::vector<FloatLayer>& layers) {
     KeepUnreadOutputs(layers, &builder_);
     for (const FloatLayer& layer : layers) {
@@ -138,7 +138,7 @@ class EightbitLayers {
   // A quint8 tensor with its range.
   struct Codes {
     std::string codes, min, max;
-    // Set for a QuantizeV2 whose `min` may be negative: its codes are of x −
+    // Set for a QuantizeV2: as its `min` may be negative, the codes are of x −
     // min.
     bool shifted = false;
     std::string zero, width;

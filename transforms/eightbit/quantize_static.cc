@@ -148,7 +148,7 @@ class StaticLayers {
         builder_(index, options.outputs),
         inputs_(&builder_, ranges, options.inputs) {}
 
-  // Rewrites `layers`, which must be all of those in the index's graph.
+  // Rewrites all of `layers`, which must belong to the index's graph.
   absl::Status Quantize(const std::vector<FloatLayer>& layers) {
     GraphIndex& index = builder_.index();
     std::map<std::string, std::vector<const FloatLayer*>> readers;
