@@ -1,4 +1,4 @@
-// A plugin: one file, one header. Build it and load it:
+// A plugin needs one file and one header. To build this one and load it:
 //
 //   bazel build //transforms:example_plugin.so
 //   transform_graph --plugins=bazel-bin/transforms/example_plugin.so
@@ -15,7 +15,7 @@
 
 namespace {
 
-// Puts a prefix before the names of all nodes, except the graph's inputs.
+// Puts a prefix before the names of all nodes except the graph's inputs.
 absl::Status PrefixNames(requant::TransformContext& context,
                          tensorflow::GraphDef* graph) {
   const std::string prefix = context.parameters.String("prefix");

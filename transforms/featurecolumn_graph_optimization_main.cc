@@ -1,5 +1,5 @@
-// featurecolumn_graph_optimization: the program of that name in the published
-// Wide & Deep recipe, with its flags.
+// Implements featurecolumn_graph_optimization with the flags that it has in the
+// published Wide & Deep recipe.
 
 #include <gflags/gflags.h>
 

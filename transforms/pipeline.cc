@@ -41,7 +41,7 @@ absl::StatusOr<std::vector<Step>> ResolveCalls(
   return steps;
 }
 
-// Returns the first problem, and how many more there are.
+// Returns the first problem and the number of other ones.
 std::string Described(const std::vector<GraphProblem>& problems) {
   std::string text = problems.front().message;
   if (problems.size() > 1) {
@@ -68,7 +68,7 @@ std::set<std::string> Missing(const std::vector<std::string>& names,
   return missing;
 }
 
-// Fails when `graph` lacks one of the nodes that `flag` names.
+// Fails if `graph` lacks one of the nodes that `flag` names.
 absl::Status CheckNames(std::string_view flag,
                         const std::vector<std::string>& names,
                         const GraphDef& graph) {
@@ -106,9 +106,9 @@ bool IsOpAskedFor(const GraphProblem& problem, const Step& step,
   return false;
 }
 
-// Names the transform that breaks the graph. What was wrong with the graph
-// before a transform may change its place and words in it, so a transform is
-// blamed only for a kind of problem that the graph did not have.
+// Names the transform that breaks the graph. A transform may move or reword a
+// problem that the graph already had, so it is blamed only for a kind of
+// problem that the graph did not have before.
 class PipelineVerifier {
  public:
   explicit PipelineVerifier(const PipelineOptions& options)
@@ -167,15 +167,15 @@ class PipelineVerifier {
     return VerifyGraph(graph, {/*shapes=*/true, /*max_problems=*/0});
   }
 
-  // Shapes are looked at only in a graph without other problems.
+  // Shapes are checked only in a graph without other problems.
   bool WasThere(ProblemKind kind) const {
     return kinds_.count(kind) > 0 ||
            (kind == ProblemKind::kShape && !kinds_.empty());
   }
 
-  // Returns the problems other than missing inputs. Those of nodes without any
-  // edge that are no output count as others: such fragments take no part in
-  // what the graph computes, and TensorFlow's own program passes them on.
+  // Returns the problems other than missing inputs. Missing inputs of nodes
+  // without any edge that are no outputs are returned too: such fragments do
+  // not affect the result, and TensorFlow's own program passes them on.
   std::vector<GraphProblem> Remember(const std::vector<GraphProblem>& problems,
                                      const GraphDef& graph) {
     kinds_.clear();
@@ -216,7 +216,7 @@ std::string WithName(const std::string& name, std::string_view message) {
                                          : absl::StrCat(name, ": ", message);
 }
 
-// Refuses a call that cannot work out for want of --outputs.
+// Refuses a call that cannot work without --outputs.
 absl::Status CheckOutputs(const TransformSpec& spec,
                           const std::vector<std::string>& outputs,
                           const GraphDef& graph) {
@@ -229,9 +229,9 @@ absl::Status CheckOutputs(const TransformSpec& spec,
   return CheckNames("--outputs", outputs, graph);
 }
 
-// Warns of --inputs and --outputs that the graph lacks: most transforms take no
-// notice of such a name, and a misspelt one then has no effect. Names that a
-// transform's parameters mention may yet come to be.
+// Warns of --inputs and --outputs that the graph lacks: most transforms ignore
+// such a name, so a misspelling would go unnoticed. Names in a transform's
+// parameters are exempt, since the transform may still create those nodes.
 void WarnOfMissingNames(const std::vector<Step>& steps,
                         const PipelineOptions& options, const GraphDef& graph) {
   std::set<std::string> mentioned;
@@ -256,8 +256,8 @@ void WarnOfMissingNames(const std::vector<Step>& steps,
   if (!checks_outputs) warn("--outputs", options.outputs);
 }
 
-// Warns of outputs that a transform took away; *missing has those that were
-// missing before it, and those that are now.
+// Warns of outputs that a transform removed; *missing has the outputs missing
+// before it and is updated to those missing now.
 void WarnOfLostOutputs(const std::string& transform,
                        const PipelineOptions& options, const GraphDef& graph,
                        std::set<std::string>* missing) {
@@ -270,8 +270,8 @@ void WarnOfLostOutputs(const std::string& transform,
   }
 }
 
-// Runs one transform. With ignore_errors=true a failure leaves the graph as it
-// was and becomes a warning.
+// Runs one transform. With ignore_errors=true a failure leaves the graph
+// unchanged and becomes a warning.
 absl::Status RunStep(const Step& step, const PipelineOptions& options,
                      GraphDef* graph) {
   const std::string& name = step.transform->spec.name;

@@ -16,33 +16,33 @@ namespace requant {
 struct PipelineOptions {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  // Check the graph before the first transform and after each one.
+  // Checks the graph before the first transform and after each one.
   bool verify = true;
-  // Run only this many transforms; negative means all.
+  // Runs only this many transforms; negative means all.
   int stop_after = -1;
-  // Called after each transform, with the graph it left.
+  // Is called after each transform with the resulting graph.
   std::function<absl::Status(std::string_view name, int index,
                              const tensorflow::GraphDef& graph)>
       on_finish = [](std::string_view, int, const tensorflow::GraphDef&) {
         return absl::OkStatus();
       };
-  // Called with what transforms say to the user.
+  // Is called with the messages of transforms to the user.
   std::function<void(std::string_view text)> on_note = [](std::string_view) {};
   std::function<void(std::string_view text)> on_warning = [](std::string_view) {
   };
 };
 
-// Fails unless all names and parameters are right; RunPipeline checks it first.
+// Fails unless all names and parameters are right. RunPipeline calls it first.
 absl::Status CheckCalls(const std::vector<TransformCall>& calls,
                         const TransformRegistry& registry);
 
-// Runs the transforms one after the other on *graph, and says which one runs
-// (SetActivity), so that a crash can be explained. All names and parameters
-// are checked before the first one runs. With `verify`, a graph that is broken
-// from the start is refused, and a transform that breaks it is named. A kind of
-// problem that the graph had before a transform is not blamed on it, nor is an
-// op that its parameters name; both are only warnings, unless in the end a node
-// lacks an input. On an error *graph is unspecified.
+// Runs the transforms in order on *graph, and records which one is running
+// (SetActivity), so that a crash can be explained. All names and parameters are
+// checked before the first one runs. With `verify`, a graph that is broken from
+// the start is refused, and a transform that breaks it is named. A transform is
+// not blamed for a kind of problem that the graph already had, nor for an op
+// that its parameters name; both are only warnings, unless a node lacks an
+// input at the end. On an error *graph is unspecified.
 absl::Status RunPipeline(const std::vector<TransformCall>& calls,
                          const TransformRegistry& registry,
                          const PipelineOptions& options,

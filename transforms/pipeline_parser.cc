@@ -69,7 +69,7 @@ class PipelineParser {
   absl::StatusOr<std::string> QuotedValue(std::string_view name) {
     std::string value;
     while (!rest_.empty() && rest_[0] != '"') {
-      // A backslash before anything else stands for itself, as in a path.
+      // A backslash before any other character stands for itself, as in a path.
       if (absl::StartsWith(rest_, "\\\"") || absl::StartsWith(rest_, "\\\\")) {
         rest_.remove_prefix(1);
       }
@@ -94,7 +94,7 @@ class PipelineParser {
     TakeWhile([](char c) { return absl::ascii_isspace(c) || c == '\\'; });
   }
 
-  // Takes `text`, which may stand after blanks.
+  // Skips blanks, then consumes `text` if it comes next.
   bool Take(std::string_view text) {
     SkipBlanks();
     return absl::ConsumePrefix(&rest_, text);
@@ -112,7 +112,7 @@ class PipelineParser {
   }
 
   const size_t size_;
-  // What is not parsed yet.
+  // The text that has not been parsed yet.
   std::string_view rest_;
 };
 

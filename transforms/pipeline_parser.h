@@ -10,7 +10,7 @@
 
 namespace requant {
 
-// One transform as its user wrote it.
+// One transform call as the user wrote it.
 struct TransformCall {
   std::string name;
   std::map<std::string, std::vector<std::string>> parameters;
@@ -19,14 +19,14 @@ struct TransformCall {
 // Parses TensorFlow's transform strings, such as
 //   strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics)
 //   insert_logging(op=Min, message="__min:")
-// Blanks, line breaks and a backslash before a line break separate; values may
-// be in double quotes, in which \" and \\ stand for a quote and a backslash.
-// Commas between parameters are optional, as in the original. Errors show the
-// place.
+// Blanks, line breaks and backslashes before line breaks are separators; values
+// may be in double quotes, in which \" and \\ stand for a quote and a
+// backslash. Commas between parameters are optional, as in the original. Errors
+// show the place.
 absl::StatusOr<std::vector<TransformCall>> ParsePipeline(std::string_view text);
 
-// Parses a list of names as people paste it: separated by commas, with blanks,
-// line breaks and backslashes around them.
+// Parses a list of names as people paste it: separated by commas, and possibly
+// surrounded by blanks, line breaks and backslashes.
 std::vector<std::string> ParseNameList(std::string_view text);
 
 }  // namespace requant

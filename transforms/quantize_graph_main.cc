@@ -1,5 +1,4 @@
-// quantize_graph: the program of that name in the published recipe, with its
-// flags.
+// Implements quantize_graph with the flags that it has in the published recipe.
 
 #include <gflags/gflags.h>
 
@@ -87,7 +86,7 @@ std::optional<std::string> TruthProblem(const std::string& flag,
   return absl::StrCat("--", flag, " takes True or False, not \"", value, "\"");
 }
 
-// Answers a mode of the original that is not eightbit.
+// Returns the error for a mode other than eightbit.
 std::string OtherMode() {
   static const auto* const transforms = new std::map<std::string, std::string>{
       {"weights", "quantize_weights"},

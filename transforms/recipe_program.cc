@@ -23,7 +23,7 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// Leaves out the nodes that none of the outputs needs.
+// Removes the nodes that none of the outputs needs.
 absl::Status KeepWhatIsNeeded(const RecipeProgram& program, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
   std::vector<std::string> roots;

@@ -27,8 +27,8 @@ namespace {
 
 using tensorflow::GraphDef;
 
-// TensorFlow's registry, whose header is not in the wheel. Layouts as in its
-// tools/graph_transforms/transform_utils.h.
+// Declares TensorFlow's registry, whose header is not in the wheel. The layouts
+// are those of its tools/graph_transforms/transform_utils.h.
 struct StockContext {
   std::vector<std::string> input_names;
   std::vector<std::string> output_names;
@@ -50,7 +50,7 @@ absl::StatusOr<StockRegistry*> GetStockRegistry() {
   return reinterpret_cast<StockRegistry* (*)()>(symbol)();
 }
 
-// Restores the rest of the message, which stock transforms drop.
+// Restores the fields other than the nodes, which stock transforms drop.
 void KeepWhatStockDrops(const GraphDef& before, GraphDef* after) {
   if (before.has_library() && after->library().function_size() == 0 &&
       after->library().gradient_size() == 0) {
@@ -68,8 +68,8 @@ bool SameNodes(const GraphDef& a, const GraphDef& b) {
                     b.node().end(), SameMessage);
 }
 
-// Returns the nodes of `tensors`, "x" for "x:0". Stock transforms compare
-// --inputs and --outputs with nodes' names; only fold_constants reads ports.
+// Returns the nodes of `tensors`: "x" for "x:0". Stock transforms compare
+// --inputs and --outputs with node names; only fold_constants parses ports.
 std::vector<std::string> NodesOf(const std::vector<std::string>& tensors) {
   std::vector<std::string> nodes;
   for (const std::string& tensor : tensors) {
@@ -109,7 +109,7 @@ TransformSpec SpecOfStock(const std::string& name) {
   return {name, "A transform of TensorFlow's library."};
 }
 
-// Exceptions of a plugin must not pass through TensorFlow's frames.
+// A plugin's exceptions must not pass through TensorFlow's stack frames.
 TransformFunction CatchExceptions(TransformFunction run, std::string path) {
   return [run = std::move(run), path = std::move(path)](
              TransformContext& context, GraphDef* graph) -> absl::Status {
@@ -130,7 +130,7 @@ absl::StatusOr<const PluginDescription*> OpenPlugin(const std::string& path) {
     return absl::NotFoundError(absl::StrCat(
         "the plugin ", path, " does not exist or is not readable"));
   }
-  // A name without a slash would be searched in the system's library folders.
+  // A name without a slash would be looked up in the system's library folders.
   const std::string file =
       absl::StrContains(path, '/') ? path : absl::StrCat("./", path);
   void* library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -179,8 +179,8 @@ absl::Status CheckPlugin(const PluginDescription& plugin,
   return absl::OkStatus();
 }
 
-// Brings `value` into the form that Parameters reads; false if it has the wrong
-// type.
+// Converts `value` to the form that Parameters reads. Returns false if it has
+// the wrong type.
 bool Normalize(ParameterType type, std::string* value) {
   switch (type) {
     case ParameterType::kString:

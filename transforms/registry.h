@@ -1,8 +1,8 @@
 #ifndef REQUANT_TRANSFORMS_REGISTRY_H_
 #define REQUANT_TRANSFORMS_REGISTRY_H_
 
-// Every transform by name: those of TensorFlow's own registry, ours, and those
-// of the plugins a user loads.
+// Finds transforms by name: those in TensorFlow's own registry, Requant's own,
+// and those of the plugins that a user loads.
 
 #include <map>
 #include <string>
@@ -25,20 +25,20 @@ struct RegisteredTransform {
 class TransformRegistry {
  public:
   // Returns the process's registry. The first call opens TensorFlow's library
-  // and takes its transforms and those linked into the program. Where both have
-  // a name, ours is under it and theirs under "stock:NAME".
+  // and adds its transforms and those linked into the program. If both have a
+  // transform NAME, TensorFlow's is available as "stock:NAME".
   static absl::StatusOr<TransformRegistry*> Get();
 
   // Returns the transform of that name; "stock:NAME" is always TensorFlow's. An
-  // unknown name is an error that suggests the nearest and lists them all.
+  // unknown name is an error that suggests the nearest name and lists all.
   absl::StatusOr<const RegisteredTransform*> Find(
       const std::string& name) const;
 
   // Returns all transforms in order of name.
   std::vector<const RegisteredTransform*> All() const;
 
-  // Opens a shared library and adds its transforms. A name that is taken is
-  // refused, or replaced with `allow_override`; then `notes` says so.
+  // Opens a shared library and adds its transforms. Refuses a name that is
+  // taken unless `allow_override`; then replaces it and adds a note.
   absl::Status LoadPlugin(const std::string& path, bool allow_override,
                           std::vector<std::string>* notes);
 
@@ -52,23 +52,23 @@ class TransformRegistry {
   std::map<std::string, RegisteredTransform> transforms_;
 };
 
-// Returns descriptions of the transforms in TensorFlow's library, which has
-// only functions under names.
+// Returns descriptions of the transforms in TensorFlow's library, which itself
+// has only names and functions.
 const std::vector<TransformSpec>& StockSpecs();
 
-// Returns what is known to go wrong silently when stock transform `name`
-// changes a graph that was `before`; "" for nothing.
+// Returns what is known to go wrong silently when the stock transform `name`
+// changes the graph `before`, or "".
 std::string StockWarning(const std::string& name,
                          const tensorflow::GraphDef& before);
 
 // Checks a call's parameters against the spec and fills in the defaults. An
-// unknown or missing one, a value of the wrong type, or a repeated one is an
-// error that says what is allowed. `ignore_errors` is allowed on every
-// transform.
+// unknown, missing or wrongly repeated parameter, or a value of the wrong type,
+// is an error that says what is allowed. Every transform allows
+// `ignore_errors`.
 absl::StatusOr<Parameters> ResolveParameters(const TransformSpec& spec,
                                              const TransformCall& call);
 
-// Returns "float, default 5" and the like, also whether it may be repeated.
+// Returns text such as "float, default 5", with whether it may be repeated.
 std::string ParameterNote(const ParameterSpec& parameter);
 
 }  // namespace requant

@@ -72,7 +72,7 @@ TEST(Parameters, IgnoreErrorsIsAllowedEverywhere) {
   MustTransform("remove_device(ignore_errors=true)", {});
 }
 
-// "x:0" is the tensor "x": its node keeps its name.
+// "x:0" is the tensor "x", so its node keeps its name.
 TEST(StockTransforms, KnowInputsAndOutputsByTheirNodes) {
   const auto graph =
       GraphFromText("x = Placeholder; twin = Relu(x); y = Relu(x)");
@@ -99,7 +99,7 @@ TEST(StockTransforms, KeepFunctionLibraryAndVersions) {
   EXPECT_EQ(run.graph.versions().producer(), 1205);
 }
 
-// Returns the calls with their parameters as "a b(c=[d][e])".
+// Returns the calls with their parameters, as "a b(c=[d][e])".
 std::string Parsed(std::string_view text) {
   const auto calls = ParsePipeline(text);
   EXPECT_OK(calls);
@@ -122,8 +122,8 @@ TEST(ParsePipeline, TakesNamesAndParameters) {
               "remove_attribute(attribute_name=_class)",
               "strip_unused_nodes remove_nodes(op=[Identity][CheckNumerics]) "
               "remove_attribute(attribute_name=[_class])"},
-             // Quoted values stay whole, with all backslashes but those before
-             // quotes and backslashes.
+             // Quoted values stay whole, except for backslashes before quotes
+             // and backslashes.
              {R"(a(op=Min, message="a, b) \"c\" ", shape="1,2" x=y))",
               R"(a(message=[a, b) "c" ])(op=[Min])(shape=[1,2])(x=[y]))"},
              {R"(a(b="\\x\y\"z"))", R"(a(b=[\x\y"z]))"},

@@ -41,7 +41,7 @@ ParameterSpec Repeated(std::string name, std::string description,
           required,        /*repeated=*/true};
 }
 
-// Measured: the fused convolutions take the first record's data for all.
+// Measurements show that fused convolutions use the first record for all.
 constexpr char kFirstRecordOnly[] =
     "the fused op's kernel computes only the first record of a batch right; "
     "feed the graph one record at a time";

@@ -1,4 +1,4 @@
-// Prints what a graph takes, gives and is made of.
+// Prints the inputs, outputs and contents of a graph.
 
 #include <gflags/gflags.h>
 

@@ -1,4 +1,4 @@
-// The program, run as people run it.
+// Runs the program as people run it.
 
 #include "graph/testing/program.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"

@@ -1,9 +1,9 @@
 #ifndef REQUANT_TRANSFORMS_TRANSFORM_H_
 #define REQUANT_TRANSFORMS_TRANSFORM_H_
 
-// How to write a graph transform. This one header is all that a transform
-// includes of Requant, whether it is linked into the programs or built as a
-// shared library of your own that transform_graph loads with --plugins=my.so:
+// Declares what a graph transform needs. A transform includes no other header
+// of Requant, whether it is linked into the programs or built as your own
+// shared library that transform_graph loads with --plugins=my.so:
 //
 //   absl::Status DropDevices(requant::TransformContext& context,
 //                            tensorflow::GraphDef* graph) {
@@ -27,8 +27,8 @@
 #include "absl/status/status.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
-// Changes whenever anything in this header changes layout or meaning; a plugin
-// built against another one is refused.
+// Changes whenever anything in this header changes layout or meaning. A plugin
+// built against another version is refused.
 #ifndef REQUANT_PLUGIN_ABI_VERSION
 #define REQUANT_PLUGIN_ABI_VERSION 1
 #endif
@@ -41,31 +41,31 @@ struct ParameterSpec {
   std::string name;
   ParameterType type = ParameterType::kString;
   std::string description = "";
-  // As it would be written in a transform string; empty means: not set.
+  // The value as written in a transform string; empty means not set.
   std::string default_value = "";
   bool required = false;
-  // May be given several times: op=Min, op=Max.
+  // Whether it may be given several times: op=Min, op=Max.
   bool repeated = false;
-  // For numbers: smaller ones are refused.
+  // Smaller numbers are refused.
   double minimum = -std::numeric_limits<double>::infinity();
 };
 
-// What a transform says of itself, in error messages, --describe and
+// A transform's description of itself for error messages, --describe and
 // docs/transforms.md.
 struct TransformSpec {
   std::string name;
-  // One sentence.
+  // A single sentence.
   std::string summary;
-  // When to use it, and what it promises.
+  // When to use it and what it promises.
   std::string description = "";
   std::vector<ParameterSpec> parameters = {};
   std::string prerequisites = "none";
-  // Whether it is refused without --outputs, or when they are not in the graph.
+  // Whether it is refused if --outputs are missing or not in the graph.
   bool needs_outputs = false;
 };
 
-// A transform's parameters as its user gave them, with defaults filled in. They
-// were checked against the spec beforehand, so reading one cannot fail.
+// A transform's parameters as the user gave them, with defaults filled in. They
+// have been checked against the spec, so reading one cannot fail.
 class Parameters {
  public:
   Parameters() = default;
@@ -96,21 +96,21 @@ class Parameters {
   std::map<std::string, std::vector<std::string>> values_;
 };
 
-// What a transform is called with.
+// The arguments of a transform's call.
 struct TransformContext {
   // Names of the graph's inputs and outputs (--inputs, --outputs); may be
   // empty.
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   Parameters parameters;
-  // What the user should know of: what was done, and what looks doubtful.
+  // What the user should know: what was done, and what looks doubtful.
   std::vector<std::string> notes;
   std::vector<std::string> warnings;
 };
 
-// Changes *graph in place. On an error the graph's content no longer counts,
-// and the message says what is wrong with which node, file or parameter, and
-// what to do. Must not crash on any graph.
+// Changes *graph in place. On an error *graph is unspecified, and the message
+// says what is wrong with which node, file or parameter, and what to do. Must
+// not crash on any graph.
 using TransformFunction =
     std::function<absl::Status(TransformContext&, tensorflow::GraphDef*)>;
 
@@ -119,8 +119,8 @@ struct ModuleTransform {
   TransformFunction run;
 };
 
-// Returns the transforms of one module, the program or one plugin: being
-// hidden, each module has its own list.
+// Returns the transforms of one module, the program or one plugin. Each module
+// has its own list because the function is hidden.
 [[gnu::visibility("hidden")]] inline std::vector<ModuleTransform>&
 ModuleTransforms() {
   static auto* transforms = new std::vector<ModuleTransform>();
@@ -135,7 +135,7 @@ struct [[gnu::visibility("hidden")]] TransformRegistration {
 };
 // clang-format on
 
-// What a plugin shows before any C++ object of it is touched.
+// What a plugin exposes before any of its C++ objects is touched.
 struct PluginDescription {
   int32_t abi_version;
   const char* tensorflow_version;
@@ -144,8 +144,8 @@ struct PluginDescription {
 
 inline constexpr char kPluginSymbol[] = "requant_plugin_description";
 
-// Is hidden like ModuleTransforms: a static of a visible inline function would
-// be one for all modules of a process.
+// This is hidden like ModuleTransforms because a process's modules would all
+// share the static of a visible inline function.
 [[gnu::visibility("hidden")]] inline const PluginDescription&
 ModuleDescription() {
   static const PluginDescription description = {
@@ -156,7 +156,7 @@ ModuleDescription() {
 
 }  // namespace requant
 
-// The plugin's entry. Every module has it; only a shared library exports it.
+// Every module has this plugin entry point; only shared libraries export it.
 // clang-format off
 extern "C" [[gnu::used, gnu::visibility("default")]]
 inline const requant::PluginDescription* requant_plugin_description() {
@@ -164,7 +164,7 @@ inline const requant::PluginDescription* requant_plugin_description() {
 }
 // clang-format on
 
-// Registers `function` under a TransformSpec; at namespace scope.
+// Registers `function` with a TransformSpec. Use it at namespace scope.
 #define REQUANT_REGISTER_TRANSFORM(function, ...)  \
   static const ::requant::TransformRegistration    \
       requant_registration_of_##function {         \

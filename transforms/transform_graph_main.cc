@@ -1,4 +1,4 @@
-// transform_graph: TensorFlow's program of that name, with its flags.
+// Implements TensorFlow's program transform_graph with its flags.
 
 #include <gflags/gflags.h>
 #include <sys/stat.h>
@@ -75,8 +75,8 @@ std::string Prerequisites(const TransformSpec& spec) {
              : absl::StrCat("--outputs, ", spec.prerequisites);
 }
 
-// Returns prose as Markdown: names of transforms, flags and nodes, and whole
-// calls such as a(b=c, d=e), become code.
+// Returns prose as Markdown, with names of transforms, flags and nodes, and
+// whole calls such as a(b=c, d=e), as code.
 std::string Markdown(std::string text) {
   static const auto* code =
       new RE2(R"((--\w+(?:=\w+)?|\w+\(\w+=[^()]*\))"
@@ -105,7 +105,7 @@ void AppendMarkdown(const RegisteredTransform& transform, std::string* text) {
   }
 }
 
-// Appends the transforms of one origin: a list with links, then each of them.
+// Appends the transforms of one origin: a list of links, then each transform.
 void AppendSection(const TransformRegistry& registry, std::string_view origin,
                    std::string_view title, std::string* text) {
   absl::StrAppend(text, "\n## ", title, "\n\n");
@@ -121,7 +121,7 @@ void AppendSection(const TransformRegistry& registry, std::string_view origin,
   }
 }
 
-// Returns a line for each transform: its name and summary.
+// Returns a line with the name and summary of each transform.
 std::string ListTransforms(const TransformRegistry& registry) {
   size_t width = 0;
   for (const auto* transform : registry.All()) {
@@ -135,7 +135,7 @@ std::string ListTransforms(const TransformRegistry& registry) {
   return text;
 }
 
-// Returns everything a transform says of itself, for a terminal.
+// Returns a transform's whole description, formatted for a terminal.
 std::string DescribeTransform(const RegisteredTransform& transform) {
   const TransformSpec& spec = transform.spec;
   std::string text;
@@ -159,7 +159,7 @@ std::string DescribeTransform(const RegisteredTransform& transform) {
   return text;
 }
 
-// Returns docs/transforms.md: the reference of all transforms.
+// Returns docs/transforms.md, the reference for all transforms.
 std::string TransformsMarkdown(const TransformRegistry& registry) {
   std::string text =
       "# Transform reference\n\n"
@@ -191,7 +191,7 @@ ProgramHelp Help() {
           "Exit codes: 0 done, 1 failed (nothing was written), 2 wrong usage."};
 }
 
-// Returns "~/x" as shells expand it; a quoted path reaches us as it is.
+// Expands "~/x" as shells do, because a quoted path arrives unexpanded.
 std::string ExpandHome(const std::string& path) {
   const char* home = std::getenv("HOME");
   if (home == nullptr || !absl::StartsWith(path, "~/")) return path;
@@ -277,7 +277,7 @@ absl::Status Dump(std::string_view name, int index,
   return WriteGraph(graph, path, OutputFormat());
 }
 
-// Returns whether the graph goes to stdout, by any name but a terminal's.
+// Returns whether the graph goes to stdout, by any name, and not to a terminal.
 bool WritesGraphToStdout() {
   struct stat graph, output;
   return stat(ExpandHome(FLAGS_out_graph).c_str(), &graph) == 0 &&
@@ -285,7 +285,7 @@ bool WritesGraphToStdout() {
          graph.st_ino == output.st_ino && !S_ISCHR(output.st_mode);
 }
 
-// Says what was done, on stdout unless the graph itself goes there.
+// Prints what was done to stdout, or to stderr if the graph goes to stdout.
 void Tell(std::string_view text) {
   if (FLAGS_quiet) return;
   std::fprintf(WritesGraphToStdout() ? stderr : stdout, "%s\n",

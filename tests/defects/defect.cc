@@ -20,7 +20,7 @@
 namespace requant {
 namespace {
 
-// What a stage made, distinguished by content.
+// The files that a stage made, distinguished by content.
 struct Files {
   std::string graph, log, ranges;
 };

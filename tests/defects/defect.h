@@ -1,9 +1,8 @@
 #ifndef REQUANT_TESTS_DEFECTS_DEFECT_H_
 #define REQUANT_TESTS_DEFECTS_DEFECT_H_
 
-// Defects to be planted in what a workflow's stages make, to prove that the
-// gates catch them. Each is a mistake that a tool of this kind had or could
-// have.
+// Defects to plant in the results of a workflow's stages, to prove that the
+// gates catch them. Each is a mistake that such a tool made or could make.
 
 #include <functional>
 #include <string>
@@ -18,14 +17,14 @@
 
 namespace requant {
 
-// What an edit did, as a sentence without a full stop.
+// A description of an edit, as a sentence without a period.
 using Edited = absl::StatusOr<std::string>;
 using GraphEdit = std::function<Edited(GraphIndex*)>;
 using LogEdit = std::function<Edited(std::string* text)>;
 using RangesEdit = std::function<Edited(RangeTable*)>;
 
 namespace gate {
-// None: the stage, or the run of its graph, ends with an error.
+// No gate fails, because the stage or the run of its graph ends with an error.
 inline constexpr char kRefused[] = "";
 inline constexpr char kMeanChange[] = "max_mean_output_change";
 inline constexpr char kLargestChange[] = "max_output_change";
@@ -39,25 +38,25 @@ inline constexpr char kExcess[] = "max_layer_range_excess";
 
 struct Defect {
   std::string_view name;
-  // Whose mistake it is, or could be.
+  // A sentence on who made or could make this mistake.
   std::string_view sentence;
   // The stage of the workflow whose output is edited.
   std::string_view planted_in;
   // The stage that must stop the run.
   std::string_view stopped_at;
-  // The gate that sees it best and must be among those that fail; "": the stage
-  // itself, or the run of its graph, fails with a sentence.
+  // The gate that detects it best and must be among those that fail; "" if the
+  // stage itself, or the run of its graph, must fail with a sentence.
   std::string_view gate;
   std::variant<GraphEdit, LogEdit, RangesEdit> edit;
   enum class Workflow { kPublished, kFast };
   Workflow workflow = Workflow::kPublished;
-  // Whether it is seen only where int16 pair sums saturate: on CPUs without
-  // VNNI, or when oneDNN is kept from using it.
+  // Whether it is detected only if int16 pair sums saturate: on CPUs without
+  // VNNI, or if oneDNN is kept from using VNNI.
   bool needs_saturation = false;
 };
 
-// Return a row of the lists below; without `stopped_at`, of a defect that the
-// stage's own gates must see.
+// Return a row of the lists below. Without `stopped_at`, the stage's own gates
+// must detect the defect.
 template <typename Edit>
 Defect At(std::string_view planted_in, std::string_view stopped_at,
           std::string_view gate, std::string_view name,
@@ -76,11 +75,11 @@ std::vector<Defect> QuantizeDefects();
 std::vector<Defect> RangeDefects();
 std::vector<Defect> FuseDefects();
 std::vector<Defect> FastDefects();
-// Returns all of these.
+// Returns the defects of all stages.
 std::vector<Defect> AllDefects();
 
-// Plants the defect in the one of `files` that its edit is for. A log's edit is
-// also made in the RangeTable of the log, if that is among them.
+// Plants the defect in the file among `files` that its edit applies to. A log's
+// edit is also applied to the RangeTable of the log, if `files` has it.
 absl::StatusOr<std::string> Plant(const Defect& defect,
                                   const std::vector<std::string>& files);
 

@@ -142,7 +142,7 @@ Edited DropBlanks(GraphIndex* index) {
   return absl::StrCat("let ", changed, " columns drop blanks as missing");
 }
 
-// Returns the node that sums the logits of both parts, the deep part's first.
+// Returns the node that sums the logits of both parts, the deep part first.
 absl::StatusOr<NodeDef*> SumOfParts(const GraphIndex& index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * logits, TwoClassLogits(index));
   REQUANT_ASSIGN_OR_RETURN(NodeDef * sum, InputOf(index, *logits, 1));
@@ -167,7 +167,7 @@ Edited AddWidePartTwice(GraphIndex* index) {
   return absl::StrCat("let ", sum->name(), " add ", sum->input(1), " twice");
 }
 
-// Sorts rows of the last `count` by the names "<letter>1", "<letter>2", ….
+// Sorts the last `count` rows by the names "<letter>1", "<letter>2", ….
 void SortRows(std::string_view letter, int count, std::string_view suffix,
               ConstValues<float>& values) {
   const int64_t columns = values.columns();
@@ -182,7 +182,7 @@ void SortRows(std::string_view letter, int count, std::string_view suffix,
   }
 }
 
-// The rows of the first kernel that numeric columns have are the last.
+// The first kernel's rows for numeric columns are the last ones.
 Edited OrderNumericColumns(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * matmul, NodeOf(*index, {"MatMul"}));
   return EditValues(
@@ -191,8 +191,8 @@ Edited OrderNumericColumns(GraphIndex* index) {
       [](auto& kernel) { SortRows("I", kNumericColumns, "", kernel); });
 }
 
-// Returns the tables that GatherNd reads: the embeddings' (rank 3) or the wide
-// part's (rank 2).
+// Returns the tables that GatherNd reads: those of the embeddings (rank 3) or
+// of the wide part (rank 2).
 absl::StatusOr<ConstValues<float>> FloatTables(const GraphIndex& index,
                                                int rank) {
   for (NodeDef* gather : NodesOf(index, {"GatherNd"})) {

@@ -88,8 +88,8 @@ absl::Status ScaleInput(const GraphIndex& index, const NodeDef& node, int input,
   return absl::OkStatus();
 }
 
-// Layers are in a chain, so that whoever reads more of them comes later; nodes
-// of graphs need not be in that order.
+// Layers form a chain, so a layer that depends on more of them comes later; the
+// graph's nodes need not be in that order.
 std::vector<NodeDef*> QuantizedLayers(const GraphIndex& index) {
   const std::vector<NodeDef*> layers = NodesOf(
       index, {kQuantizedMatMul, kQuantizedMatMulRelu, kFusedRelu, kFusedFloat});

@@ -1,8 +1,8 @@
 #ifndef REQUANT_TESTS_DEFECTS_GRAPH_EDITS_H_
 #define REQUANT_TESTS_DEFECTS_GRAPH_EDITS_H_
 
-// What the edits that plant defects in graphs have in common. Nodes are found
-// by what they do, so that every model's graph can be edited.
+// Functions shared by the edits that plant defects in graphs. They find nodes
+// by what these do, so that every model's graph can be edited.
 
 #include <algorithm>
 #include <cstdint>
@@ -26,16 +26,16 @@ namespace requant {
 inline constexpr int kNumericColumns = 13;
 inline constexpr int kCategoricalColumns = 26;
 
-// Returns the node of that number, in the graph's order, of those of `ops`.
+// Returns the node with this number in the graph's order among those of `ops`.
 absl::StatusOr<tensorflow::NodeDef*> NodeOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops,
     int number = 0);
 
-// Returns all of them.
+// Returns all nodes of `ops`.
 std::vector<tensorflow::NodeDef*> NodesOf(
     const GraphIndex& index, const std::vector<std::string_view>& ops);
 
-// Return the node of that op that reads `node`, and the node that it reads.
+// Return the node of that op that reads `node`, and the one that `node` reads.
 absl::StatusOr<tensorflow::NodeDef*> ReaderOf(const GraphIndex& index,
                                               const tensorflow::NodeDef& node,
                                               std::string_view op);
@@ -49,14 +49,14 @@ absl::StatusOr<tensorflow::NodeDef*> ConstBehind(
 
 void SetConst(const tensorflow::Tensor& value, tensorflow::NodeDef* node);
 
-// A Const's values, to be changed in place and then written.
+// A Const's values, which can be changed in place and then written back.
 template <typename T>
 struct ConstValues {
   tensorflow::NodeDef* node;
   tensorflow::Tensor tensor;
   absl::Span<T> values;
 
-  // Returns the size of the last dimension: a matrix's columns.
+  // Returns the size of the last dimension, which is a matrix's columns.
   int64_t columns() const {
     return tensor.dims() == 0 ? 1 : tensor.dim_size(tensor.dims() - 1);
   }
@@ -92,8 +92,8 @@ absl::Status ScaleInput(const GraphIndex& index,
                         const tensorflow::NodeDef& node, int input,
                         double factor);
 
-// Changes a Const's values in place; returns `before`, the Const's name and
-// `after`, or why there are no values.
+// Changes a Const's values in place. Returns the text `before`, the Const's
+// name and `after`, or why there are no values.
 template <typename T, typename Edit>
 absl::StatusOr<std::string> EditValues(absl::StatusOr<ConstValues<T>> values,
                                        std::string_view before,
@@ -105,7 +105,7 @@ absl::StatusOr<std::string> EditValues(absl::StatusOr<ConstValues<T>> values,
   return absl::StrCat(before, values->node->name(), after);
 }
 
-// Puts each column, or each row, of `values` in the place of the next one.
+// Moves each column, or each row, of `values` to the place of the next one.
 template <typename T>
 void RotateColumns(ConstValues<T>& values) {
   const int64_t columns = values.columns();
@@ -119,8 +119,8 @@ void RotateRows(absl::Span<T> values, int64_t columns) {
   std::rotate(values.begin(), values.end() - columns, values.end());
 }
 
-// Return the eight-bit matmuls, however far they are fused, in the order of
-// data flow; number `number` of them, its weights and its bias.
+// Return the eight-bit matmuls, fused or not, in the order of data flow; then
+// the one with this number, its weights, and its bias.
 std::vector<tensorflow::NodeDef*> QuantizedLayers(const GraphIndex& index);
 absl::StatusOr<tensorflow::NodeDef*> QuantizedLayerAt(const GraphIndex& index,
                                                       int number);
@@ -129,12 +129,12 @@ absl::StatusOr<ConstValues<tensorflow::qint8>> WeightsAt(
 absl::StatusOr<ConstValues<tensorflow::qint32>> BiasAt(const GraphIndex& index,
                                                        int number);
 
-// Edit layer number `layer`.
+// Edit the layer with this number.
 absl::StatusOr<std::string> RotateWeightColumns(GraphIndex* index, int layer);
 absl::StatusOr<std::string> RotateWeightRows(GraphIndex* index, int layer);
 absl::StatusOr<std::string> ScaleBias(GraphIndex* index, int layer,
                                       double factor);
-// Spreads the codes of all weights over ±127, the range narrowed accordingly.
+// Spreads the codes of all weights over ±127 and narrows the range accordingly.
 absl::StatusOr<std::string> UseAllWeightLevels(GraphIndex* index);
 
 }  // namespace requant

@@ -1,5 +1,5 @@
-// Defects of quantized layers: of the quantization with dynamic ranges, and of
-// the fusion.
+// Defects of quantized layers, from the quantization with dynamic ranges or
+// from the fusion.
 
 #include <algorithm>
 #include <cmath>
@@ -121,11 +121,11 @@ Edited TakeOtherLayersRange(GraphIndex* index) {
                       other->name());
 }
 
-// The first layer's bias in its two parts
+// The two parts of the first layer's bias
 // (transforms/layers/quantized_layer.h).
 struct FirstBias {
   ConstValues<qint32> bias;
-  // What the input's zero point adds to each channel.
+  // The amount that the input's zero point adds to each channel.
   std::vector<double> zero_point;
   float min, max;
 };
@@ -171,7 +171,7 @@ Edited LeaveZeroPointOut(GraphIndex* index) {
                       first.bias.node->name());
 }
 
-// Returns the end of the range that a layer writes.
+// Returns the upper end of a layer's output range.
 absl::StatusOr<double> OutputMax(const GraphIndex& index, int number) {
   REQUANT_ASSIGN_OR_RETURN(NodeDef * layer, QuantizedLayerAt(index, number));
   REQUANT_ASSIGN_OR_RETURN(auto max,

@@ -1,6 +1,6 @@
-// Defects of calibration: of the stages that freeze ranges and of the logs that
-// they read, and those of the fast way, in which one calibration gives static
-// ranges and quantized embeddings.
+// Defects of calibration: those of the stages that freeze ranges and of the
+// logs that they read, and those of the fast way, in which one calibration
+// yields static ranges and quantized embeddings.
 
 #include <algorithm>
 #include <cstdint>
@@ -35,7 +35,7 @@ using tensorflow::NodeDef;
 using tensorflow::qint8;
 using tensorflow::quint8;
 
-// One record of a log: everything before its last value, and that.
+// One record of a log, split before its last value.
 struct Line {
   std::string node;
   std::string before;
@@ -91,7 +91,7 @@ LogEdit Scaled(double factor) {
   };
 }
 
-// Gives all records the value that 5 % of their node's values are below.
+// Gives all records the 5th percentile of their node's values.
 Edited TakeLowerTail(std::string* text) {
   constexpr double kShare = 0.05;
   return EditLines(text, [](std::vector<Line>& lines) {
@@ -108,8 +108,8 @@ Edited TakeLowerTail(std::string* text) {
   });
 }
 
-// Makes it like the log of a model with other weights: each node gets the
-// values of the next.
+// Imitates the log of a model with other weights: each node gets the values of
+// the next one.
 Edited RotateNodes(std::string* text) {
   return EditLines(text, [](std::vector<Line>& lines) -> Edited {
     auto values = ValuesByNode(lines);
@@ -135,7 +135,7 @@ Edited RenameNodes(std::string* text) {
   return absl::StrCat("renamed ", renamed, " nodes");
 }
 
-// Cuts the log in the middle of its second line.
+// Cuts the log off in the middle of its second line.
 Edited CutSoon(std::string* text) {
   const size_t line = text->find('\n');
   if (line == std::string::npos || line + 40 > text->size()) {
@@ -180,7 +180,7 @@ Edited RewriteAsMins(std::string* text) {
   return "wrote the log's maxima as minima";
 }
 
-// Returns the constants that a freeze transform made, by the end of their name.
+// Returns the constants that a freeze transform made, given their suffix.
 absl::StatusOr<std::vector<ConstValues<float>>> Frozen(
     const GraphIndex& index, std::string_view suffix) {
   std::vector<ConstValues<float>> frozen;
@@ -193,7 +193,7 @@ absl::StatusOr<std::vector<ConstValues<float>>> Frozen(
   return absl::NotFoundError(absl::StrCat("nothing is called …", suffix));
 }
 
-// Returns an edit that multiplies the first `how_many` of them.
+// Returns an edit that multiplies the first `how_many` of these constants.
 GraphEdit Scaled(std::string_view suffix, size_t how_many, float factor) {
   return [=](GraphIndex* index) -> Edited {
     REQUANT_ASSIGN_OR_RETURN(auto frozen, Frozen(*index, suffix));
@@ -234,7 +234,7 @@ Edited TakeMaxFromMin(GraphIndex* index) {
   return absl::StrCat("set ", maxs[0].node->name(), " to ", maxs[0].values[0]);
 }
 
-// Returns the tensors after hidden layers, by name.
+// Returns the names of the tensors after hidden layers.
 std::vector<std::string> HiddenTensors(const RangeTable& table) {
   std::vector<std::string> names;
   for (const auto& [key, entry] : table.entries()) {
@@ -243,7 +243,7 @@ std::vector<std::string> HiddenTensors(const RangeTable& table) {
   return names;
 }
 
-// Exchanges what the range is chosen from; the moments stay with their tensor.
+// Exchanges the data for choosing ranges; the moments stay with their tensor.
 Edited ExchangeTensors(RangeTable* table) {
   const std::vector<std::string> names = HiddenTensors(*table);
   if (names.size() < 2) return absl::NotFoundError("there is one layer only");
@@ -317,7 +317,7 @@ Edited RotateNumericScales(GraphIndex* index) {
                     "moved the values of ", " by one", RotateColumns<float>);
 }
 
-// The first layer's last rows are those of the numeric columns' last copies.
+// The first layer's last rows belong to the last copies of numeric columns.
 Edited LoseCopies(GraphIndex* index) {
   return EditValues(WeightsAt(*index, 0),
                     absl::StrCat("set the last ", kNumericColumns, " rows of "),
@@ -338,7 +338,7 @@ Edited WidenInputRange(GraphIndex* index) {
 Edited LoseZeroPointOfEmbeddings(GraphIndex* index) {
   REQUANT_ASSIGN_OR_RETURN(auto bias, BiasAt(*index, 0));
   REQUANT_ASSIGN_OR_RETURN(auto weights, WeightsAt(*index, 0));
-  // A zero point that is one too small.
+  // This corresponds to a zero point that is one too small.
   for (size_t i = 0; i < weights.values.size(); ++i) {
     bias.values[i % weights.columns()].value += weights.values[i].value;
   }

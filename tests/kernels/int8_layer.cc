@@ -38,7 +38,7 @@ DataType OutputType(const Int8MatMul& matmul) {
   return absl::EndsWith(matmul.op, "Requantize") ? DT_QUINT8 : DT_QINT32;
 }
 
-// Returns the graph that has the op as "y" and its input as "a".
+// Returns a graph with the op as "y" and its input as "a".
 GraphDef LayerGraph(const Int8Layer& layer, const Int8MatMul& matmul) {
   const auto [min, max] =
       matmul.input_range.value_or(std::pair(layer.input_min, layer.input_max));

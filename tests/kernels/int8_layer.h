@@ -1,8 +1,8 @@
 #ifndef REQUANT_TESTS_KERNELS_INT8_LAYER_H_
 #define REQUANT_TESTS_KERNELS_INT8_LAYER_H_
 
-// A dense layer as int8 kernels see it, what exact arithmetic makes of it, and
-// what TensorFlow's ops make of it.
+// A dense layer as int8 kernels see it, and its outputs by exact arithmetic and
+// by TensorFlow's ops.
 
 #include <optional>
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace requant {
 
-// Returns a tensor of quint8, qint8 or qint32 with these codes, row by row, and
+// Return a tensor of quint8, qint8 or qint32 with these codes, row by row, and
 // the codes of such a tensor.
 Tensor CodeTensor(tensorflow::DataType type,
                   const tensorflow::TensorShape& shape,
@@ -26,17 +26,17 @@ struct Int8Layer {
   int columns = 48;
   // Rows by depth, 0 to 255.
   std::vector<int> codes;
-  // What codes 0 and 255 stand for.
+  // The values that codes 0 and 255 stand for.
   float input_min = 0;
   float input_max = 1;
   // Depth by columns, -127 to 127.
   std::vector<int> weights;
-  // What weight 127 stands for.
+  // The value that weight 127 stands for.
   float weight_max = 0.75f;
   std::vector<float> bias;
 
   double InputScale() const { return (input_max - input_min) / 255.0; }
-  // Returns what one unit of the integer sums stands for.
+  // Returns the value that one unit of the integer sums stands for.
   double SumScale() const { return InputScale() * weight_max / 127.0; }
 };
 
@@ -66,9 +66,9 @@ inline constexpr const char* kMatMuls[] = {kWithBias, kWithRelu,
                                            kWithReluAndRequantize,
                                            kWithRequantize, kWithDequantize};
 
-// In units of the integer sums; the last one also has what the codes' zero
-// point adds to every output of a column, so that sums of codes become sums of
-// values.
+// How the bias is given; quantized ones are in units of the integer sums. The
+// last one includes what the codes' zero point adds to every output of a
+// column, which turns sums of codes into sums of values.
 enum class BiasKind { kFloat, kQuantized, kQuantizedWithZeroPoint };
 std::vector<int> QuantizedBias(const Int8Layer& layer, BiasKind kind);
 
@@ -77,15 +77,15 @@ struct Int8MatMul {
   std::string op = kWithDequantize;
   std::string mode = "MIN_FIRST";
   BiasKind bias = BiasKind::kFloat;
-  // The end of the frozen output range of ops that requantize.
+  // The upper end of the frozen output range of ops that requantize.
   double output_max = 1;
-  // Given to the op as the input's range, instead of the layer's.
+  // The range to give to the op instead of that of the layer's input.
   std::optional<std::pair<float, float>> input_range = std::nullopt;
   bool transpose_b = false;
 };
 
 struct LayerOutputs {
-  // Empty for float outputs.
+  // The codes; empty for float outputs.
   std::vector<int> codes;
   std::vector<double> values;
   // The distance between two neighbouring values.

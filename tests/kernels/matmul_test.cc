@@ -1,6 +1,6 @@
-// The ops QuantizedMatMulWithBias…: which combinations of input mode, input
-// range and bias give the right outputs, and which give garbage without an
-// error.
+// Tests which combinations of input mode, input range and bias give the right
+// outputs in the ops QuantizedMatMulWithBias…, and which give garbage without
+// an error.
 
 #include <stdlib.h>
 
@@ -15,10 +15,10 @@
 namespace requant::matmul_test {
 namespace {
 
-// Half a step for rounding, and a little for the kernels' float arithmetic.
+// This allows half a step for rounding and a little for float arithmetic.
 constexpr double kHalfStep = 0.52;
 
-// Returns what the op should give, were its arithmetic exact.
+// Returns what the op would give if its arithmetic were exact.
 std::vector<double> Expected(const std::string& op, const Int8Layer& layer) {
   const std::vector<double> outputs = ExactOutputs(layer);
   // AndRequantize has no Relu in its name, but its quint8 has no negatives.
@@ -27,7 +27,7 @@ std::vector<double> Expected(const std::string& op, const Int8Layer& layer) {
              : outputs;
 }
 
-// How the input of an op is coded, and the bias that goes with it.
+// The coding of an op's input and the bias that goes with it.
 struct Input {
   std::string name;
   std::string mode;
@@ -80,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(, MatMulTest,
 // clip(rint(max(sum + bias, 0) * input scale * weight scale / output scale)).
 TEST(FusedLayer, FollowsItsFormulaInEveryOutput) {
   const Int8Layer layer = RandomLayer(-1.5, 2.5);
-  // A third, so that some outputs are clipped.
+  // The range is cut to a third, so that some outputs are clipped.
   const Int8MatMul matmul = {kWithReluAndRequantize, "MIN_FIRST",
                              BiasKind::kQuantizedWithZeroPoint,
                              Largest(ExactOutputs(layer)) / 3};
@@ -123,7 +123,7 @@ TEST(FusedLayer, TakesTheLargerEndForTheScaleOfScaledInput) {
             kHalfStep * outputs.step);
 }
 
-// Worse than a refusal: the attribute has no effect.
+// This is worse than a refusal: the attribute has no effect.
 TEST(FusedLayer, TakesSquareTransposedWeightsAsIfTheyWereNotTransposed) {
   Int8Layer layer = RandomLayer(0, 2.5);
   layer.depth = layer.columns;
@@ -136,13 +136,12 @@ TEST(FusedLayer, TakesSquareTransposedWeightsAsIfTheyWereNotTransposed) {
             outputs.step);
 }
 
-// Sums of uint8 × int8 products on CPUs without VNNI: adjacent products are
-// added in pairs in 16 bits, which saturate. oneDNN is made to use AVX2 only,
-// so that any CPU shows it.
+// CPUs without VNNI add adjacent uint8 × int8 products in pairs in 16 bits,
+// which saturate. oneDNN is restricted to AVX2, so that any CPU shows this.
 class SaturationTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    // Before TensorFlow's library, and oneDNN in it, is opened.
+    // This must precede the opening of TensorFlow's library with oneDNN in it.
     setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
   }
 
@@ -150,7 +149,7 @@ class SaturationTest : public testing::Test {
     if (!ProbeCpu().avx2.works) GTEST_SKIP() << "this CPU has no AVX2";
   }
 
-  // Makes all inputs 255 and lets weights alternate between two values.
+  // Returns a layer whose inputs are 255 and whose weights alternate.
   static Int8Layer PairsOf(int even, int odd) {
     Int8Layer layer = RandomLayer(0, 2.5);
     layer.codes.assign(layer.codes.size(), 255);
@@ -160,8 +159,8 @@ class SaturationTest : public testing::Test {
     return layer;
   }
 
-  // Returns how far the kernel is from the exact outputs, as a share of the
-  // largest.
+  // Returns the kernel's deviation from the exact outputs, as a share of the
+  // largest output.
   static double Error(const Int8Layer& layer) {
     const auto outputs = RunLayer(layer, {});
     EXPECT_OK(outputs);

@@ -1,6 +1,6 @@
-// QuantizeV2, Dequantize, RequantizationRange and Requantize: what transforms
-// rest on, and where two kernels of one op disagree. That QuantizeV2 follows
-// the formula by which tables are quantized is tested with quantize_embeddings.
+// Tests what transforms rely on in QuantizeV2, Dequantize, RequantizationRange
+// and Requantize, and where two kernels of one op disagree. The tests of
+// quantize_embeddings show that QuantizeV2 quantizes as tables are quantized.
 
 #include <cmath>
 #include <numeric>
@@ -17,7 +17,7 @@ constexpr int kCount = 1 << 16;
 constexpr float kMin = -1.37f;
 constexpr float kMax = 2.91f;
 
-// Returns values of which some are beyond `min` and kMax.
+// Returns values, some of which are beyond `min` and kMax.
 std::vector<float> RandomValues(float min) {
   std::mt19937 random(2);
   std::vector<float> values;
@@ -50,7 +50,7 @@ struct Quantized {
   std::vector<int> codes;
   float min;
   float max;
-  // What becomes of the values that are in range, as errors in steps.
+  // The errors, in steps, of the values that are in range.
   std::vector<double> errors;
 };
 
@@ -93,7 +93,7 @@ double LargestMagnitude(const std::vector<double>& values) {
   return LargestDifference(values, std::vector<double>(values.size(), 0));
 }
 
-// The reason for which a table is never quantized by running QuantizeV2 on it.
+// For this reason, tables are never quantized by running QuantizeV2 on them.
 TEST(QuantizeMinFirst, DiffersByOneCodeBetweenItsTwoKernels) {
   const std::vector<int> eigen = RunQuantize(OfConstant(kMinFirst)).codes;
   const std::vector<int> one_dnn = RunQuantize(kMinFirst).codes;
@@ -124,15 +124,15 @@ TEST(QuantizeAndDequantize, IsRightForScaledInANarrowRange) {
   }
 }
 
-// MatMul kernels take max/127 for the scale, so a range that ends at -128 makes
-// every weight 128/127 too large.
+// MatMul kernels use max/127 as the scale, so a range that starts at code -128
+// makes every weight too large by a factor of 128/127.
 TEST(QuantizeScaled, WritesALopsidedRangeUnlessItIsNarrow) {
   const Quantized quantized =
       RunQuantize(OfConstant({"qint8", "SCALED", -kMax}));
   EXPECT_NE(quantized.min, -quantized.max);
 }
 
-// Sums as a matmul gives them, each worth kUnit.
+// The unit of sums such as a matmul gives.
 constexpr double kUnit = 1e-4;
 
 std::vector<int> RandomSums(int min, int max) {

@@ -1,5 +1,5 @@
-// Int8 MatMuls when TensorFlow's oneDNN is off, as it is by default on CPUs
-// without VNNI.
+// Tests int8 MatMuls with oneDNN off in TensorFlow, the default on CPUs without
+// VNNI.
 
 #include <stdlib.h>
 #include <unistd.h>

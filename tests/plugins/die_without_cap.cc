@@ -1,6 +1,6 @@
-// Preloaded into a program that quantizes a graph: between the calibration and
-// what comes of it the process dies of SIGILL, unless oneDNN has the cap of the
-// variable DIE_WITHOUT_CAP.
+// Is preloaded into a program that quantizes a graph. Right after the
+// calibration the process dies of SIGILL, unless oneDNN has the cap that the
+// variable DIE_WITHOUT_CAP names.
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
-// Replaces what the program calls to keep the ranges in memory.
+// Replaces the function that the program calls to keep the ranges in memory.
 extern "C" int memfd_create(const char* name, unsigned int flags) {
   const char* needed = std::getenv("DIE_WITHOUT_CAP");
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");

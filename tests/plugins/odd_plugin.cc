@@ -48,7 +48,7 @@ absl::Status ShowCoreLimit(TransformContext& context, GraphDef*) {
 REQUANT_REGISTER_TRANSFORM(ShowCoreLimit,
                            {"show_core_limit", "Shows a limit."});
 
-// Ends as if it were killed in the middle of writing.
+// Ends as if it were killed while writing a file.
 absl::Status LeaveTemporaryFile(TransformContext& context, GraphDef*) {
   for (const std::string& path : context.parameters.All("path")) {
     const std::string name = requant::TemporaryName(path, getpid());
@@ -67,7 +67,7 @@ REQUANT_REGISTER_TRANSFORM(
      {{"path", requant::ParameterType::kString, "The files.", "", false, true},
       {"wait", requant::ParameterType::kBool, "Wait forever instead."}}});
 
-// Dies as oneDNN does on a CPU that lacks what it claims.
+// Dies as oneDNN does on a CPU that lacks a feature it claims to have.
 absl::Status DieWithoutCap(TransformContext& context, GraphDef*) {
   std::puts("prints");
   std::fputs("speaks\n", stderr);

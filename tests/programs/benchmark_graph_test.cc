@@ -1,4 +1,4 @@
-// requant benchmark as people run it.
+// Tests requant benchmark as people run it.
 
 #include "absl/strings/str_replace.h"
 #include "base/files/file.h"
@@ -20,8 +20,8 @@ constexpr char kLight[] = R"(
   predict = AddV2(x, x) T=float
 )";
 
-// Returns predict = x times a row of 256, times ten matrices: a thousand times
-// the work of kLight and more.
+// Returns predict = x times a row of 256, times ten matrices, which is more
+// than a thousand times the work of kLight.
 std::string Heavy() {
   std::string text = R"(
     x = Placeholder dtype=float shape=<?,1>
@@ -39,7 +39,7 @@ std::string Heavy() {
   return text;
 }
 
-// Fails in every run: three values per record do not fit.
+// Fails in every run, because three values per record do not fit.
 constexpr char kFailing[] = R"(
   x = Placeholder dtype=float shape=<?,1>
   shape = int32<1>{3}
@@ -62,7 +62,7 @@ class BenchmarkGraphTest : public testing::Test {
     folder_.WriteText(name, GraphFromText(text));
   }
 
-  // Runs it with --graph=... for each of `graphs`, as briefly as possible.
+  // Runs it as briefly as possible with --graph=... for each of `graphs`.
   ProgramRun Benchmark(const Words& graphs, Words more = {},
                        const Words& datasets = {"x.textproto"}) {
     Words arguments = {"--batch_size=128", "--seconds=0.01"};
@@ -94,7 +94,7 @@ TEST_F(BenchmarkGraphTest, ComparesGraphsWithTheFirst) {
   ASSERT_EQ(At(json, "graphs").list_value().values_size(), 2);
   EXPECT_EQ(number("graphs/0/speed_ratio"), 1);
   EXPECT_EQ(number("graphs/0/cpu_time_ratio"), 1);
-  // Hundreds of times the work; a fraction of that is enough to be sure.
+  // The work is hundreds of times as much; a fraction of that is sure proof.
   EXPECT_GT(number("graphs/1/cpu_time_ratio"), 3);
   EXPECT_LT(number("graphs/1/speed_ratio"), 1);
   EXPECT_EQ(At(json, "graphs/1/rounds").list_value().values_size(), 9);

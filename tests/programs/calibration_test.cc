@@ -1,5 +1,5 @@
-// requant calibrate as people run it, and the two ways to ranges against each
-// other: Print nodes and a log, or one pass that observes the tensors.
+// Tests requant calibrate as people run it, and compares the two ways to get
+// ranges: Print nodes with a log, and one pass that observes the tensors.
 
 #include <filesystem>
 #include <random>
@@ -27,7 +27,7 @@ std::vector<float> Weights(int count, int seed) {
   return weights;
 }
 
-// Returns x [?, 4], joined from two halves, through two layers to two classes.
+// Returns x [?, 4], joined from two halves, with two layers and two classes.
 std::string FloatClassifier() {
   return absl::StrCat(FloatConst("w", {4, 8}, Weights(32, 1)),
                       FloatConst("b0", {8}, Weights(8, 2)),
@@ -46,7 +46,7 @@ std::string FloatClassifier() {
   )");
 }
 
-// Rows of a CSV file: two pairs of numbers and a label.
+// Returns rows of a CSV file with two pairs of numbers and a label each.
 std::string Rows(int count, int seed, char between_pairs = ',') {
   std::mt19937 random(seed);
   std::string rows;
@@ -83,7 +83,7 @@ class CalibrationTest : public testing::Test {
     folder_.Write(name, absl::StrCat("a,b,label\n", rows));
   }
 
-  // Runs a program in the folder.
+  // Runs a program in the test's folder.
   ProgramRun Run(const std::string& program, const Words& arguments) {
     return RunIn(folder_, program, arguments, {"TMPDIR=" + folder_.Path("")});
   }
@@ -189,7 +189,7 @@ TEST_F(CalibrationTest, TablesOfSeveralMachinesAddUpToOne) {
   const std::string first = Rows(32, 1), second = Rows(20, 2);
   const auto of = [&](const std::string& rows, const std::string& output) {
     WriteRecords("data.csv", rows);
-    // Sums of moments are rounded.
+    // Moments are left out, because their sums are rounded.
     EXPECT_THAT(Calibrate(output, {"--moment_records=0"}), Exits(0));
   };
   of(first, "first.ranges");
@@ -217,7 +217,7 @@ TEST_F(CalibrationTest, ObservesTheTensorsAskedFor) {
       Exits(0));
   EXPECT_THAT(Names(Table("t.ranges")),
               ElementsAre("a:0", "biased:0", "predict:0"));
-  // What is fed needs no run of the graph.
+  // A tensor that is fed needs no run of the graph.
   EXPECT_THAT(Calibrate("t.ranges", {"--tensors=a"}), Exits(0));
   EXPECT_EQ(Table("t.ranges").Find("a")->records, 100);
 }
@@ -265,12 +265,12 @@ TEST_F(CalibrationTest, SaysWhatIsWrong) {
   EXPECT_THAT(folder_.Names(), Not(Contains("t.ranges")));
 }
 
-// For a graph that computes ranges as it runs, both ways observe the same:
-// Print writes as many digits as give the same float back.
+// For a graph that computes ranges as it runs, both ways observe the same,
+// because Print writes enough digits to restore the same float.
 class BothWaysTest : public CalibrationTest {
  protected:
-  // Runs `graph` with Print nodes over all records; returns the path of the
-  // log, which replaces one from before.
+  // Runs `graph` with Print nodes over all records. Returns the path of the
+  // log, which replaces any earlier one.
   std::string Log(const std::string& graph, const std::string& dataset) {
     const std::string logged = Transform(
         "insert_logging(op=RequantizationRange, show_name=true, "

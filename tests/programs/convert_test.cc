@@ -1,6 +1,6 @@
-// What requant convert, dump_graph and pb_to_pbtxt make of models, and what
-// they refuse. The tests of graph/saved_model and base/files have all that can
-// be wrong with a model and with a target, and that it is written whole.
+// Tests what requant convert, dump_graph and pb_to_pbtxt make of models, and
+// what they refuse. The tests of graph/saved_model and base/files cover all
+// errors in a model or a target, and that models are written completely.
 
 #include <sys/resource.h>
 
@@ -27,7 +27,7 @@ constexpr char kConvert[] = "runtime/convert_model";
 constexpr char kTinyModel[] = "workflows/gptj_tiny/saved_model/1";
 constexpr char kData[] = "variables/variables.data-00000-of-00001";
 
-// Returns the files below a folder, by their paths from it on.
+// Returns the files below a folder, by their relative paths.
 std::vector<std::string> FilesIn(const std::string& folder) {
   const auto files = FilesBelow(folder);
   EXPECT_OK(files);
@@ -51,7 +51,7 @@ int CountOp(const GraphDef& graph, const std::string& op) {
   return count;
 }
 
-// Loads a model by TensorFlow's own loader, feeds the only input of its
+// Loads a model with TensorFlow's own loader, feeds the only input of its
 // signature and returns its only output.
 Tensor RunModel(const std::string& directory, const Tensor& input) {
   EXPECT_OK(LoadTensorFlow());
@@ -78,7 +78,7 @@ double MeanSquaredError(const std::string& a, const std::string& b,
   return sum / x.size();
 }
 
-// Does that for a model and the tiny one.
+// Does the same for a model and the tiny one.
 double ChangeBy(const std::string& model) {
   std::vector<int> characters;
   for (int i = 0; i < 2 * 64; ++i) characters.push_back(i * 7 % 43);
@@ -92,7 +92,7 @@ std::string Absolute(const std::string& path) {
 
 class Convert : public testing::Test {
  protected:
-  // Runs in the test's folder, so that what has a default is there.
+  // Runs in the test's folder, so that default outputs are written there.
   ProgramRun Run(const Words& arguments,
                  const std::string& program = kConvert) {
     return RunIn(folder, program, arguments);
@@ -108,11 +108,11 @@ class Convert : public testing::Test {
   ProgramRun ConvertModel(const Words& flags) {
     return ConvertOnly(Joined({"--saved_model=model"}, flags));
   }
-  // Returns how many QuantizeV2 a model has.
+  // Returns the number of QuantizeV2 nodes in a model.
   int Pairs(const std::string& model, const std::set<std::string>& tags = {}) {
     return CountOp(*ReadGraph(folder.Path(model), tags), "QuantizeV2");
   }
-  // Expects one sentence with all of this, and nothing but `left` there.
+  // Expects one sentence with all of these parts, and no files but `left`.
   void ExpectRefused(const ProgramRun& run, const std::string& message,
                      const Words& left) {
     EXPECT_THAT(run, Refuses(message));
@@ -157,7 +157,7 @@ TEST_F(Convert, InsertsPairsIntoFunctionsAndTheModelStillRuns) {
   EXPECT_GT(CountOp(after, "QuantizeV2"), 0);
   EXPECT_EQ(CountOp(after, "QuantizeV2"), CountOp(after, "Dequantize"));
   EXPECT_EQ(CountOp(after, "MatMul"), CountOp(before, "MatMul"));
-  // What is dumped is what the model has.
+  // The dumped graphs are those of the model.
   ASSERT_OK_AND_ASSIGN(const auto written,
                        ReadGraph(folder.Path("converted_gptj_tiny")));
   EXPECT_TRUE(SameMessage(written, after));
@@ -181,7 +181,7 @@ TEST_F(Convert, MeasuresRangesAndKeepsThem) {
   ExpectSameFiles(folder.Path("measured"), folder.Path("again"));
 }
 
-// Returns a MatMul for each signature, and one under a condition.
+// Returns a model with a MatMul for each signature, and one under a condition.
 std::string BranchingModel() {
   const std::string graph = GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -215,7 +215,7 @@ std::string BranchingModel() {
 }
 
 // The calibration of one signature measures neither the branch nor what the
-// other signature reads. A model in text stays in text.
+// other signature reads. A model in text format stays in text format.
 TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
   folder.Write("model/saved_model.pbtxt", BranchingModel());
   folder.Write("data.csv", "x\n1 2\n-3 4\n");
@@ -241,7 +241,7 @@ TEST_F(Convert, LeavesInFloatWhatCannotBeMeasured) {
             0.1);
   EXPECT_THAT(ConvertModel(Joined(flags, {"--out=strict", "--missing=error"})),
               Fails("missing=skip"));
-  // Files are taken to have all.
+  // Range files are expected to have all ranges.
   const Words files = {"--insert_qdq", "--out=strict", "--ranges=a.ranges"};
   EXPECT_THAT(ConvertModel(files), Exits(1));
   EXPECT_THAT(folder.Names(),
@@ -280,7 +280,7 @@ TEST_F(Convert, KeepsTheGraphsOfOtherTags) {
   EXPECT_GT(Pairs("out", {"serve", "gpu"}), 0);
 }
 
-// An op that only a library of the user's has.
+// Custom ops are those that only a library of the user has.
 TEST_F(Convert, PassesCustomOpsThroughAndSaysSo) {
   tensorflow::SavedModel saved;
   folder.Copy(kTinyModel, "model");
@@ -301,8 +301,8 @@ TEST_F(Convert, RunsAnyTransforms) {
   EXPECT_EQ(ChangeBy(folder.Path("out")), 0);
 }
 
-// The file of variables is one hole of 20 GB: whoever reads it needs that time,
-// and whoever loads it that memory.
+// The file of variables is a sparse file of 20 GB, so reading it would take
+// much time, and loading it much memory.
 TEST_F(Convert, EditsAModelOfGptJsSizeAndNeverReadsVariables) {
   constexpr int64_t kBytes = int64_t{20} << 30;
   constexpr int64_t kMostKilobytes = 1'000'000;
@@ -320,16 +320,16 @@ TEST_F(Convert, EditsAModelOfGptJsSizeAndNeverReadsVariables) {
   }
   rusage usage;
   ASSERT_EQ(getrusage(RUSAGE_CHILDREN, &usage), 0);
-  // A sanitizer keeps what is freed for a while.
+  // A sanitizer keeps freed memory for a while.
   if (!kSanitized) {
     EXPECT_LT(usage.ru_maxrss, kMostKilobytes);
   }
   ASSERT_OK_AND_ASSIGN(const auto graph, ReadGraph(folder.Path("link")));
   EXPECT_GT(CountNodes(graph), 10000);
-  // There are six projections a layer and one after them. The three projections
-  // of attention and the first of the feed-forward part read reshaped values of
-  // their own, so that each MatMul has a pair for its values and one for its
-  // weights.
+  // There are six projections per layer and one after the layers. The three
+  // projections of attention and the first of the feed-forward part each read
+  // their own reshaped values, so each MatMul has a pair for its values and one
+  // for its weights.
   EXPECT_EQ(CountOp(graph, "QuantizeV2"),
             2 * shape.functions * (6 * shape.layers + 1));
 }
@@ -352,7 +352,7 @@ TEST_F(Convert, DumpsTheGraphAndPrintsItAsText) {
   EXPECT_THAT(folder.Read("before.txt"), Not(HasSubstr("eightbit")));
 }
 
-// What is wrong is reported at once, not after hours of measuring.
+// Errors are reported at once, not after hours of measuring.
 TEST_F(Convert, ChecksAllBeforeItCalibrates) {
   fs::create_directories(folder.Path("taken/photos"));
   for (const auto& [flag, message] :

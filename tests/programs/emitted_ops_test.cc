@@ -9,8 +9,8 @@ namespace {
 
 constexpr char kOp[] = "QuantizedMatMulWithBiasAndDequantize";
 
-// Returns a layer of `op` with `attributes` on codes between `min` and 1, with
-// `weights` in one column.
+// Returns a layer of `op` with `attributes` for inputs between `min` and 1,
+// with `weights` in one column.
 GraphDef Layer(const std::string& op, const std::string& attributes, float min,
                const std::vector<int>& weights = {1, 2},
                float weight_min = -1) {
@@ -38,7 +38,7 @@ TEST(WrongCombinations, AreThoseThatKernelsDoNotCompute) {
   const std::string scaled = "input_quant_mode='SCALED' Tbias=";
   const std::string dequantize =
       "; d = Dequantize(q, min, max) T=quint8 mode='MIN_FIRST'";
-  // What is said of them; "": they are right.
+  // The graphs and the sentences expected for them; "" if they are right.
   const std::vector<std::pair<GraphDef, std::string>> cases = {
       {Layer(kOp, min_first + "float", -1), "MIN_FIRST with a float bias"},
       {Layer(kOp, min_first + "float", 0), ""},

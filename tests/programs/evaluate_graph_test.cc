@@ -1,5 +1,5 @@
-// requant evaluate as people run it: figures, comparisons, and graphs that
-// crash, never end or eat memory.
+// Tests requant evaluate as people run it: figures, comparisons, and graphs
+// that crash, never end or exhaust memory.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -26,7 +26,7 @@ constexpr char kTwoClasses[] = R"(
   predict = ConcatV2(not_x, x, axis) T=float N=2 Tidx=int32
 )";
 
-// predict = softmax([x, x]), so that every class is as likely.
+// predict = softmax([x, x]), so that both classes are equally likely.
 constexpr char kUndecided[] = R"(
   x = Placeholder dtype=float shape=<?,1>
   axis = int32{1}
@@ -45,7 +45,7 @@ std::string WithALayer(float bias) {
   )");
 }
 
-// Returns that with the layer's output in codes of 0 to 25.5.
+// Returns that graph with the layer's output in codes for 0 to 25.5.
 std::string WithACodedLayer() {
   return absl::StrCat(WithALayer(1), R"(
     low = float{-32}
@@ -58,8 +58,8 @@ std::string WithACodedLayer() {
   )");
 }
 
-// Reads numbers from a text file, two at a time, and predicts [1 - x, x]; a
-// label is whether its number is above `limit`.
+// Returns a graph that reads numbers from a text file, two at a time, and
+// predicts [1 - x, x]. The label is whether the number is above `limit`.
 std::string GraphWithItsOwnData(float limit = 0.6) {
   return absl::StrCat(FloatConst("limit", {}, {limit}), R"(
     file = Placeholder dtype=string
@@ -88,7 +88,7 @@ class EvaluateGraphTest : public testing::Test {
  protected:
   EvaluateGraphTest() {
     WriteGraphFile("two.pbtxt", kTwoClasses);
-    // Four records; the second and third are predicted wrongly.
+    // There are four records; the second and third are predicted wrongly.
     folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\n0.1,1\n0.2,0\n");
     folder_.Write("data.textproto", CsvDeclaration(1));
   }
@@ -111,7 +111,7 @@ class EvaluateGraphTest : public testing::Test {
     return result;
   }
 
-  // Returns the logs that workers left.
+  // Returns the logs that workers left behind.
   std::vector<std::string> Logs() const {
     std::vector<std::string> logs;
     for (const std::string& name : folder_.Names()) {
@@ -245,7 +245,7 @@ TEST_F(EvaluateGraphTest, ComparesCodesByTheRangeThatComesWithThem) {
   const std::string predictions = folder_.Path("float.predictions");
   ASSERT_THAT(Evaluate("float.pbtxt", {"--predictions_out=" + predictions}),
               Exits(0));
-  // The baseline runs for its layers only.
+  // The baseline runs only for its layers.
   EXPECT_THAT(
       Evaluate("coded.pbtxt",
                {"--baseline=" + baseline,
@@ -300,7 +300,7 @@ TEST_F(EvaluateGraphTest, FailsWhenTheGateHasNoAccuracyToJudge) {
 }
 
 TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
-  // Doubled, the values do not sum to 1.
+  // Doubled values do not sum to 1.
   WriteGraphFile(
       "double.pbtxt",
       absl::StrCat(kTwoClasses, "twice = AddV2(predict, predict) T=float"));
@@ -314,7 +314,7 @@ TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
             "prediction { kind: ... }"));
 }
 
-// Nothing behind this looks at the sizes again.
+// Later code does not check the sizes again.
 TEST_F(EvaluateGraphTest, ComparesNoPredictionsOfDifferentSizes) {
   WriteGraphFile("small.pbtxt",
                  absl::StrCat(kTwoClasses, "some = Identity(predict) T=float"));
@@ -374,7 +374,7 @@ class OwnDataTest : public EvaluateGraphTest {
 };
 
 TEST_F(OwnDataTest, IsReadByTheGraph) {
-  // 0.55 is predicted as class 1 and is none.
+  // 0.55 is predicted as class 1 but is not in it.
   EXPECT_THAT(Evaluate("own.pbtxt", {"--baseline=own.pbtxt"}),
               Prints("Total test records           :  4\n"
                      "Batch size is                :  2\n"
@@ -411,7 +411,7 @@ TEST_F(OwnDataTest, HasToHaveTheLabelsOfTheBaseline) {
               Fails("read different labels from "));
 }
 
-// Graphs of tests/data/hostile, which take four numbers per record.
+// Runs graphs of tests/data/hostile, which take four numbers per record.
 class HostileGraphTest : public EvaluateGraphTest {
  protected:
   HostileGraphTest() {
@@ -454,7 +454,7 @@ TEST_F(HostileGraphTest, StopsAGraphThatNeverEnds) {
               Refuses("stopped after 1 s", "--timeout"));
 }
 
-// isolation_test.cc has what becomes of the child.
+// isolation_test.cc tests what becomes of the child.
 TEST_F(HostileGraphTest, LeavesNoLogWhenASignalEndsIt) {
   const std::string graph =
       std::filesystem::absolute("tests/data/hostile/endless.pbtxt");
@@ -477,7 +477,7 @@ TEST_F(HostileGraphTest, LeavesNoLogWhenASignalEndsIt) {
 TEST_F(HostileGraphTest, StopsAGraphThatEatsMemory) {
   EXPECT_THAT(EvaluateHostile("memory_loop.pbtxt", {"--memory_limit=1G"}),
               Refuses(AnyOf(HasSubstr("used more than 1.0 GB of memory"),
-                            // TensorFlow may be refused memory before.
+                            // TensorFlow may be refused memory earlier.
                             HasSubstr("OOM when allocating")),
                       "--memory_limit"));
 }

@@ -1,6 +1,6 @@
-// fuse_feature_columns on a genuine estimator graph: the simplified and the
-// fused graph give what the original gives. That the Wide & Deep model's does,
-// the gates of its workflow see.
+// Tests that fuse_feature_columns, on a genuine estimator graph, gives
+// simplified and fused graphs with the original's results. For the Wide & Deep
+// model, the gates of its workflow check this.
 
 #include <cmath>
 #include <cstdint>
@@ -31,7 +31,7 @@ std::vector<float> Probabilities(const GraphDef& graph, const Feeds& feeds) {
   return ValuesOf(MustRunGraph(graph, feeds, {kOutput})[0]);
 }
 
-// Returns the greatest difference; infinite when they are not comparable.
+// Returns the greatest difference; infinite if they are not comparable.
 double Difference(const std::vector<float>& a, const std::vector<float>& b) {
   if (a.size() != b.size() || a.empty()) return INFINITY;
   double greatest = 0;
@@ -81,7 +81,7 @@ class ManyColumns : public testing::Test {
         {"in_income", TensorOf<float>({kRecords}, income)}};
   }
 
-  // Returns what the graph itself makes of the crossed features.
+  // Returns what the graph itself computes from the crossed features.
   std::vector<int64_t> Crossed(const Feeds& feeds) const {
     const auto result = RunGraph(raw_, feeds,
                                  {"linear/linear_model/linear_model/"
@@ -127,7 +127,7 @@ TEST_F(ManyColumns, AreFoundByWhatTheyCompute) {
   }
 }
 
-// Pairs for the columns in the order in which the fused graph reports them.
+// The pairs are in the order in which the fused graph reports its columns.
 TEST_F(ManyColumns, GiveTheSameFused) {
   const Feeds raw_feeds = RawFeeds(/*with_missing=*/false);
   const auto values =

@@ -1,6 +1,5 @@
-// featurecolumn_graph_optimization as the published recipe's fourth step calls
-// it. feature_columns_test.cc has what its result makes of preprocessed
-// records.
+// Tests featurecolumn_graph_optimization as the published recipe's fourth step
+// calls it. feature_columns_test.cc tests its result on preprocessed records.
 
 #include "tests/support/program_runs.h"
 

@@ -1,4 +1,4 @@
-// Names out of other people's files, in every program: none commands the
+// Tests names from other people's files in every program: none controls the
 // terminal, forges a line or fills the screen.
 
 #include <filesystem>
@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// No line starts with this, and most cases show it in the middle of one.
+// No line may start with this; most cases show it in the middle of one.
 constexpr char kMark[] = "FORGED";
 constexpr size_t kAScreenOrTwo = 32 << 10;
 
@@ -32,8 +32,8 @@ struct Name {
   std::string text;
 };
 
-// Colours, titles, an erased screen, the second block of control characters, a
-// turned direction; bytes that are not UTF-8; a name that TensorFlow allows and
+// Colours, titles, a cleared screen, the second block of control characters,
+// reversed text; bytes that are not UTF-8; a name that TensorFlow allows and
 // nobody can read.
 const Name kNames[] = {
     {"Control",
@@ -44,7 +44,7 @@ const Name kNames[] = {
     {"Long", std::string(1 << 20, 'n') + "/FORGED"},
 };
 
-// Fails for what a terminal would obey.
+// Fails for characters that a terminal would obey.
 void CheckText(std::string_view text) {
   for (std::string_view line : absl::StrSplit(text, '\n')) {
     EXPECT_FALSE(absl::StartsWith(line, kMark)) << "a forged line";
@@ -62,8 +62,8 @@ void CheckText(std::string_view text) {
 
 class HostileNamesTest : public testing::TestWithParam<Name> {
  protected:
-  // Runs command lines whose words are blanks apart and hold `values`; $OUT is
-  // a path to write to. Unless a line begins with "? ", the mark is seen.
+  // Runs command lines with `values` inserted and words separated by blanks;
+  // $OUT is an output path. Expects the mark unless a line begins with "? ".
   void CheckAll(std::vector<std::pair<std::string, std::string>> values,
                 const std::vector<std::string>& lines) const {
     values.emplace_back("$OUT", folder_.Path("out.pb"));
@@ -79,10 +79,10 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
 
   std::string name() const { return GetParam().text; }
   bool is_long() const { return name().size() > 1000; }
-  // Is for tests of messages that TensorFlow reads: a name that is not UTF-8
-  // makes them unreadable, and is not shown.
+  // Marks tests of messages that TensorFlow reads: a name that is not UTF-8
+  // makes them unreadable and is not shown.
   void InMessages() { readable_ = ValidUtf8(name()) == name(); }
-  // Returns the name for text formats.
+  // Returns the name escaped for text formats.
   std::string escaped() const { return absl::CHexEscape(name()); }
 
   std::string Text(const std::string& file, const std::string& text) const {
@@ -92,7 +92,7 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
                          {"$RAW", name()},
                          {"$LINE", name().substr(0, name().find('\n'))}}));
   }
-  // Writes a graph even with names that TensorFlow's own writer refuses.
+  // Writes a graph, even with names that TensorFlow's own writer refuses.
   std::string Graph(const std::string& file, const std::string& text) const {
     GraphDef graph = GraphFromText(text);
     Rename(&graph);
@@ -160,14 +160,14 @@ class HostileNamesTest : public testing::TestWithParam<Name> {
     CheckText(run.out);
     CheckText(run.error);
     EXPECT_LT(run.error.size(), kAScreenOrTwo);
-    // What is for programs may be long.
+    // Output for programs may be long.
     if (absl::StartsWith(words.back(), "--format=")) return;
     EXPECT_LT(run.out.size(), kAScreenOrTwo);
     if (!shows || !readable_) return;
     EXPECT_THAT(run.out + run.error, HasSubstr(kMark));
   }
 
-  // Puts the hostile name in place of "N", "N_w" and so on.
+  // Puts the hostile name in place of "N" in "N", "N_w" and so on.
   void Rename(GraphDef* graph) const {
     const auto rename = [this](std::string* text) {
       if (absl::StartsWith(*text, "N")) *text = name() + text->substr(1);
@@ -282,7 +282,7 @@ TEST_P(HostileNamesTest, OfLogsAndRanges) {
 }
 
 TEST_P(HostileNamesTest, OfWorkflowsAndManifests) {
-  // The file may have a megabyte.
+  // The file may have up to a megabyte.
   const std::string part = absl::CHexEscape(
       name().substr(name().size() > 100000 ? name().size() - 100000 : 0));
   const std::string parts = folder_.Write(

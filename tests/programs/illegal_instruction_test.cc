@@ -1,5 +1,5 @@
-// A machine on which TensorFlow dies of SIGILL unless oneDNN is kept away from
-// something: programs find that out, go on, and remember it.
+// Simulates a machine on which TensorFlow dies of SIGILL unless a cap keeps
+// oneDNN from using something. Programs detect this, go on, and remember it.
 
 #include <filesystem>
 
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 class IllegalInstruction : public testing::Test {
  protected:
-  // Runs it as a user without a cap and with a cache folder does.
+  // Runs a program as a user with a cache folder but without a cap does.
   ProgramRun Run(const std::string& program, const Words& arguments,
                  const std::string& users_cap = "") {
     return RunProgram(program, arguments,
@@ -51,7 +51,7 @@ TEST_F(InATransform, IsTriedAgainAndRemembered) {
   for (const bool first : {true, false}) {
     const ProgramRun run = Transform();
     EXPECT_THAT(run, Exits(0));
-    // Nothing comes twice, and nothing half-written stays.
+    // No message is repeated, and no half-written file remains.
     EXPECT_EQ(run.error,
               first ? absl::StrCat("speaks\ntransform_graph: ", warning_)
                     : "speaks\n");
@@ -73,7 +73,7 @@ class InAGraph : public IllegalInstruction {
                                 MixedSplit::kCalibration, 500));
   }
 
-  // Runs with `preloaded` in the process, which dies after it calibrated.
+  // Runs with `preloaded` in the process, which dies after calibrating.
   ProgramRun Quantize(const std::string& output,
                       const std::string& preloaded = "") {
     const char* asan = std::getenv("ASAN_OPTIONS");

@@ -1,5 +1,5 @@
-// Graphs after insert_qdq, run: what they compute differs from the float graph
-// by the rounding of the pairs and by nothing else.
+// Runs graphs after insert_qdq: their results differ from the float graph's
+// only by the rounding of the pairs.
 
 #include <cmath>
 #include <random>
@@ -17,7 +17,7 @@ constexpr int kRows = 16;
 constexpr int kInner = 24;
 constexpr int kColumns = 8;
 
-// Values between -magnitude and magnitude, the first of which is the latter.
+// Returns values between -magnitude and magnitude; the first is `magnitude`.
 std::vector<float> Random(int count, float magnitude, int seed) {
   std::mt19937 random(seed);
   std::vector<float> values = {magnitude};
@@ -33,8 +33,8 @@ std::vector<float> UnitMatrix(int size) {
   return values;
 }
 
-// x · w, where w is a variable that a function is handed, as are the weights
-// of a SavedModel. The function reshapes x before, as Tensordot does.
+// Computes x · w, where w is a variable passed to a function, as are the
+// weights of a SavedModel. The function first reshapes x, as Tensordot does.
 struct Projection {
   int rows = kRows;
   int inner = kInner;
@@ -60,7 +60,7 @@ struct Projection {
                                           rows, inner, columns));
   }
 
-  // Writes the ranges that a calibration finds.
+  // Writes the ranges that a calibration would find and returns the file.
   std::string RangesFile() const {
     RangeTable table;
     const auto add = [&](const char* node, const std::vector<float>& values) {
@@ -99,13 +99,13 @@ std::vector<float> StepsBetween(const std::vector<float>& a,
   return steps;
 }
 
-// Small ranges are those that QuantizeV2 would widen if it were let.
+// Includes small ranges, which QuantizeV2 would widen if allowed.
 class OfMagnitude : public testing::TestWithParam<float> {};
 
 INSTANTIATE_TEST_SUITE_P(InsertQdq, OfMagnitude,
                          testing::Values(1e-20f, 1e-3f, 1.0f, 37.5f, 1e20f));
 
-// One is a level, so that a unit matrix keeps what it is multiplied by.
+// One is a level, so that a unit matrix is not changed by rounding.
 TEST_P(OfMagnitude, RoundsActivationsToHalfAStep) {
   Projection projection;
   projection.columns = kInner;
@@ -132,7 +132,7 @@ TEST(InsertQdqRun, GivesSumsOfRoundedProducts) {
   projection.w = Random(kInner * kColumns, .5, 4);
   const std::vector<float> exact = projection.Run(projection.Graph());
   const std::vector<float> rounded = projection.RunQuantized();
-  // Each of kInner products is of two values, both half a step wrong at most.
+  // Each of kInner products is of two values, each off by half a step at most.
   const float most = kInner * (3.0f / 254 * .5f + .5f / 254 * 3.1f);
   EXPECT_THAT(StepsBetween(rounded, exact, 1), Each(Le(most)));
   EXPECT_NE(rounded, exact);
@@ -150,7 +150,7 @@ TEST(InsertQdqRun, ClipsWhatIsOutsideAFixedRange) {
               Each(Le(.5005)));
 }
 
-// Three rounds of x = x · w in a loop of Enter and Exit nodes, where w is a
+// x = x · w runs three times in a loop of Enter and Exit nodes, where w is a
 // loop invariant, and the constants of a pair have to be in the loop too.
 TEST(InsertQdqRun, WorksInALoopOfNodes) {
   const GraphDef graph = GraphFromText(R"(
@@ -176,12 +176,12 @@ TEST(InsertQdqRun, WorksInALoopOfNodes) {
   )");
   const TransformRun run = MustTransform("insert_qdq", graph);
   const Tensor x = TensorOf<float>({2, 2}, {1, .3f, 5, 0});
-  // w exchanges columns, three times.
+  // w exchanges columns three times.
   EXPECT_THAT(ValuesOf(MustRunGraph(run.graph, {{"x", x}}, {"y"})[0]),
               ElementsAre(testing::FloatNear(.3f, .5 / 127), 1, 0, 1));
 }
 
-// The graph is a While of functions, as long as an element is above .2.
+// The graph is a While of functions that runs while an element is above .2.
 TEST(InsertQdqRun, WorksInALoopOfFunctions) {
   const GraphDef graph = GraphFromText(R"(
     x = Placeholder dtype=float shape=<2,2>
@@ -200,7 +200,7 @@ TEST(InsertQdqRun, WorksInALoopOfFunctions) {
   )");
   const TransformRun run = MustTransform("insert_qdq", graph);
   const Tensor x = TensorOf<float>({2, 2}, {1, .5f, -.25f, 0});
-  // Three halvings, three exchanges of columns.
+  // There are three halvings and three exchanges of columns.
   EXPECT_THAT(ValuesOf(MustRunGraph(run.graph, {{"x", x}}, {"y"})[0]),
               testing::Pointwise(testing::FloatNear(.01),
                                  {.5f / 8, 1.f / 8, 0.f, -.25f / 8}));

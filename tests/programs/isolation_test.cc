@@ -1,4 +1,4 @@
-// What becomes of a transform_graph whose transforms crash, hang or are
+// Tests what becomes of a transform_graph whose transforms crash, hang or are
 // interrupted.
 
 #include <fcntl.h>
@@ -31,8 +31,8 @@ class Isolation : public testing::Test, public TransformGraphRunner {
   }
 };
 
-// Stock transforms that fail a CHECK. TensorFlow loads and runs both graphs:
-// the attribute has a default, and block shapes may be of that type.
+// Both stock transforms fail a CHECK, although TensorFlow loads and runs the
+// graphs: the attribute has a default, and block shapes may have that type.
 TEST_F(Isolation, ACheckThatATransformFailsIsASentence) {
   const struct {
     const char *transform, *graph, *message;
@@ -101,7 +101,7 @@ TEST_F(Isolation, WhatADeadChildLeftHalfWrittenIsRemoved) {
 // A transform_graph whose transform waits forever with a half-written file.
 class Interrupted : public Isolation {
  protected:
-  // Starts it in a process group of its own and returns when it waits.
+  // Starts it in a process group of its own and returns once it waits.
   void Start() {
     int out[2], error[2];
     ASSERT_EQ(pipe2(out, O_CLOEXEC), 0);
@@ -137,8 +137,8 @@ class Interrupted : public Isolation {
     return n > 0 ? std::string(buffer, n) : "";
   }
 
-  // Returns when no process holds the pipe any more: the child, which writes
-  // to the same stdout, has gone too.
+  // Returns once no process holds the pipe any more, so the child, which writes
+  // to the same stdout, has ended too.
   void WaitForBoth() {
     EXPECT_EQ(ReadSome(out_), "");
     EXPECT_EQ(waitpid(pid_, &status_, 0), pid_);

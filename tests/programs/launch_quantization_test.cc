@@ -1,5 +1,5 @@
-// launch_quantization with a stand-in for Docker that records what it is told
-// (data/fake_engine.sh). A real engine runs in the image's own test.
+// Tests launch_quantization with a stand-in for Docker that records its
+// arguments (data/fake_engine.sh). The image's own test uses a real engine.
 
 #include <pty.h>
 #include <signal.h>
@@ -34,7 +34,7 @@ class LaunchQuantizationTest : public testing::Test {
                        folder_.Path("bin/docker"));
   }
 
-  // Returns variables with no engine but the fake one on PATH.
+  // Returns variables with only the fake engine on PATH.
   Words Variables() const {
     return {"PATH=" + folder_.Path("bin"), "FAKE_ENGINE=" + folder_.Path(""),
             "SUDO_UID=", "DOCKER_HOST="};
@@ -44,7 +44,7 @@ class LaunchQuantizationTest : public testing::Test {
     return RunProgram(kLauncher, arguments, Variables());
   }
 
-  // Gives it the model directory, and the container's work as a shell script.
+  // Launches it with the model directory; the container runs `work` in a shell.
   ProgramRun LaunchModel(const Words& more, const std::string& work) const {
     folder_.Write("run", work);
     return Launch(Joined({"-p", folder_.Path("model")}, more));
@@ -54,7 +54,7 @@ class LaunchQuantizationTest : public testing::Test {
     return fs::exists(folder_.Path(name));
   }
 
-  // Returns what the engine was asked to run, from the word "run" on.
+  // Returns the engine's arguments from the word "run" on.
   Words RunArguments() const {
     Words words = absl::StrSplit(folder_.Read("run_argv"), '\0');
     if (!words.empty()) words.pop_back();
@@ -201,7 +201,7 @@ TEST_F(LaunchQuantizationTest, RefusesWhatTheEngineHasNotOrHasAlready) {
   EXPECT_FALSE(Exists("run_argv"));
 }
 
-// When the name is taken only after it was looked up.
+// This covers a name that is taken only after it was looked up.
 TEST_F(LaunchQuantizationTest, LeavesTheContainersOfOthersAlone) {
   folder_.Write("run_error", "Conflict. The name is already in use.\n");
   EXPECT_THAT(Launch({"-p", folder_.Path("model"), "--", "x"}),
@@ -220,7 +220,7 @@ TEST_F(LaunchQuantizationTest, KnowsDockerOnly) {
               Refuses("is Podman, which is not supported"));
 }
 
-// What it prints does in a shell what it would have done.
+// The printed command does in a shell what the program would have done.
 TEST_F(LaunchQuantizationTest, DryRunPrintsACommandToPaste) {
   const Words arguments = {
       "-p", folder_.Path("model"), "--env", "A=it's $x", "--", "sh",
@@ -266,7 +266,7 @@ TEST_F(LaunchQuantizationTest, RemovesAContainerThatIgnoresSigterm) {
   EXPECT_EQ(CountContainers(), 0);
 }
 
-// One interrupt is the container's business, impatience is an order.
+// One interrupt is left to the container; several mean that it must end.
 TEST_F(LaunchQuantizationTest, RemovesAContainerThatIgnoresManyInterrupts) {
   folder_.Write("ignore", "");
   const pid_t launcher = StartSession();
@@ -345,7 +345,7 @@ TEST_F(LaunchQuantizationTest, ThePythonScriptSaysThatThereIsNoProgram) {
       Fails("build it (bazel build"));
 }
 
-// It runs on machines that have an engine and nothing else.
+// The program must run on machines that have only an engine.
 TEST(LaunchQuantization, IsStaticAndLinksNoTensorFlow) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers do not work in a static program";

@@ -1,5 +1,5 @@
-// Limits that the system sets (ulimit): each is one sentence that names it, and
-// nothing is left half-written.
+// Tests limits that the system sets (ulimit): each causes one sentence that
+// names it, and nothing is left half-written.
 
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -12,7 +12,7 @@ namespace {
 class LimitsTest : public testing::Test {
  protected:
   LimitsTest() {
-    // A graph and a SavedModel of 64 kB and more.
+    // Writes a graph and a SavedModel of at least 64 kB.
     const GraphDef graph = GraphFromText(
         FloatConst("w", {2, 8192}, std::vector<float>(16384, 0.7)) + R"(
       x = Placeholder dtype=float shape=<?,2>
@@ -30,8 +30,8 @@ class LimitsTest : public testing::Test {
         folder_.Write("data.textproto", CsvDeclaration(1, /*label=*/false));
   }
 
-  // Runs each of `lines` under `limit`, as ulimit takes it. Its words are
-  // blanks apart; $OUT is a path to write to.
+  // Runs each of `lines` under `limit`, in the form that ulimit takes. Words
+  // are separated by blanks; $OUT is a path to write to.
   void ExpectUnderLimit(const std::string& limit, const Words& lines,
                         const testing::Matcher<const ProgramRun&>& matcher) {
     for (const std::string& line : lines) {

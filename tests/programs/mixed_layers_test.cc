@@ -1,5 +1,5 @@
-// The fixture of mixed layers: what its README promises, which the tests of
-// quantization rest on.
+// Tests that the fixture of mixed layers has what its README promises, which
+// the tests of quantization rely on.
 
 #include "base/files/file.h"
 #include "graph/graph_io.h"
@@ -17,7 +17,7 @@ TEST(MixedLayers, HasTheLayersThatItsReadmeNames) {
   ASSERT_OK_AND_ASSIGN(const GraphDef graph,
                        ReadGraph(absl::StrCat(kFolder, "frozen.pb")));
   EXPECT_THAT(NodesOf(graph, "MatMul"), SizeIs(8));
-  // The first has a bias by AddV2, before the product.
+  // The first layer adds its bias by AddV2, as the first operand.
   EXPECT_THAT(graph, HasNodes(R"(
     tower/context/dense/add = AddV2(tower/context/dense/bias/read,
         tower/context/dense/MatMul)
@@ -44,7 +44,7 @@ TEST(MixedLayers, HasTheLayersThatItsReadmeNames) {
   )"));
 }
 
-// Which also shows that the records are drawn as they were then.
+// This also shows that the records are drawn as they were in training.
 TEST(MixedLayers, HasTheAccuracyThatItsTrainingRecorded) {
   const TestFolder folder;
   int records = 0;
@@ -62,10 +62,10 @@ TEST(MixedLayers, HasTheAccuracyThatItsTrainingRecorded) {
                   "--data=" + folder.Path("eval.npz")});
   ASSERT_THAT(run, Exits(0));
   const int correct = NumberIn(run.out, kCorrectPredictions);
-  // Other kernels sum in another order, which may turn a record at the border
-  // between two classes.
+  // Other kernels sum in another order, which may change the class of a record
+  // at the border between two classes.
   EXPECT_NEAR(correct, recorded, 2);
-  // Far above chance, and with room to lose and to gain.
+  // The accuracy is far above chance, and can still fall or rise.
   EXPECT_GT(correct, 0.85 * records);
   EXPECT_LT(correct, 0.95 * records);
 }

@@ -1,13 +1,13 @@
-// The published way on a model without Relu, whose eight-bit graph has no
-// RequantizationRange: the step that logs those is a copy, the one that freezes
-// them does nothing, and the others go on.
+// Tests the published way on a model without Relu, whose eight-bit graph has no
+// RequantizationRange: the step that logs those makes a copy, the step that
+// freezes them does nothing, and the others work as usual.
 
 #include "tests/support/program_runs.h"
 
 namespace requant::no_relu_test {
 namespace {
 
-// Returns a stage that logs and one that freezes.
+// Returns a logging stage and a freezing stage.
 std::string LogAndFreeze(const std::string& transform, const std::string& from,
                          const std::string& op, const std::string& message) {
   return absl::StrCat(

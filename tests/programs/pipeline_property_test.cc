@@ -1,5 +1,5 @@
-// Random graphs survive random pipelines of the transforms that promise
-// unchanged outputs: the verifier is silent and the outputs are the same.
+// Tests that random graphs survive random pipelines of the transforms that
+// promise unchanged outputs: the verifier is silent and the outputs are equal.
 
 #include <cmath>
 #include <cstdint>
@@ -25,8 +25,8 @@ struct RandomGraph {
   std::vector<std::string> outputs;
 };
 
-// Builds a graph of float ops. Every value has the shape [?, kWidth], or is a
-// constant of the shape [kWidth] or [kWidth, kWidth].
+// Builds a graph of float ops. Every value has the shape [?, kWidth] or is a
+// constant of shape [kWidth] or [kWidth, kWidth].
 class GraphMaker {
  public:
   explicit GraphMaker(int seed) : random_(seed) {}
@@ -49,7 +49,7 @@ class GraphMaker {
       AddOutput(i, &made.outputs);
     }
     made.graph = GraphFromText(text_);
-    // The order of nodes in a file means nothing.
+    // The order of nodes in a file has no meaning.
     std::shuffle(made.graph.mutable_node()->pointer_begin(),
                  made.graph.mutable_node()->pointer_end(), random_);
     return made;
@@ -71,15 +71,15 @@ class GraphMaker {
     for (int n : shape) size *= n;
     std::normal_distribution<float> value(0, 0.5f);
     std::vector<float> content;
-    // Few different values, so that there are duplicates to merge.
+    // Few different seeds are used, so that there are duplicates to merge.
     std::mt19937 one_of_few(Below(3));
     for (int i = 0; i < size; ++i) content.push_back(value(one_of_few));
     to->push_back(NewName("const"));
     text_ += FloatConst(to->back(), shape, content);
   }
 
-  // Adds a node of its own, one on the way, or a constant, but no input, which
-  // TensorFlow does not fetch, nor the node that gets another name.
+  // Adds a new node, an existing one, or a constant, but no input, which
+  // TensorFlow does not fetch, and not the node that gets another name.
   void AddOutput(int index, std::vector<std::string>* outputs) {
     switch (Below(4)) {
       case 0:
@@ -107,7 +107,7 @@ class GraphMaker {
     to->push_back(name);
   }
 
-  // Adds a constant made of constants.
+  // Adds a constant computed from constants.
   void AddArithmetic() {
     std::vector<std::string>* pool = Below(2) == 0 ? &vectors_ : &matrices_;
     const std::string a = Pick(*pool), b = Pick(*pool);
@@ -150,8 +150,8 @@ class GraphMaker {
   void AddNode() {
     switch (Below(13)) {
       case 0:
-        // Without transpose_b, for which fold_batch_norms is wrong (a test in
-        // stock_transforms_test.cc shows it).
+        // transpose_b is left out, because fold_batch_norms is wrong for it (a
+        // test in stock_transforms_test.cc shows this).
         return Add("MatMul", {Pick(values_), Pick(matrices_)}, {}, &values_);
       case 1:
         return Add("BiasAdd", {Pick(values_), Pick(vectors_)}, {}, &values_);
@@ -189,7 +189,7 @@ class GraphMaker {
   std::vector<std::string> matrices_;
 };
 
-// Returns any of the transforms that promise the outputs that the graph had.
+// Returns random transforms from among those that promise unchanged outputs.
 std::string RandomPipeline(std::mt19937* random) {
   static const auto* transforms = new std::vector<std::string>{
       "add_default_attributes",
@@ -232,7 +232,7 @@ std::vector<std::pair<std::string, Tensor>> RandomFeeds(
   return feeds;
 }
 
-// Returns the largest difference of tensors, relative to values above 1.
+// Returns the largest difference of tensors, relative for values above 1.
 float Difference(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   float largest = 0;
   for (size_t i = 0; i < a.size(); ++i) {

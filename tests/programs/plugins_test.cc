@@ -1,4 +1,4 @@
-// Transforms from shared libraries, good and bad ones.
+// Tests transforms from good and bad shared libraries.
 
 #include <filesystem>
 
@@ -20,7 +20,7 @@ GraphDef Small() {
 
 class Plugins : public testing::Test, public TransformGraphRunner {
  protected:
-  // Expects a refusal in one sentence, and nothing written.
+  // Expects a refusal in one sentence and no output.
   void ExpectRefused(const std::string& plugin, const std::string& message,
                      const std::string& transforms = "remove_device") {
     EXPECT_THAT(Transform(transforms, Small(), {"--plugins=" + plugin}),
@@ -88,7 +88,7 @@ TEST_F(Plugins, WhatIsNoneOrABadOneIsRefused) {
            {"tests/plugins/other_abi_plugin.so",
             "the plugin PLUGIN was built for plugin interface 999, this "
             "program has 1; build it again"},
-           // Each is checked by its own description.
+           // Each plugin is checked by its own description.
            {absl::StrCat(kExample, ",tests/plugins/other_abi_plugin.so"),
             "the plugin tests/plugins/other_abi_plugin.so was built for "
             "plugin interface 999"},
@@ -128,14 +128,14 @@ TEST_F(Plugins, WithAllowOverrideATakenNameIsReplacedAndPrinted) {
                     "transform_graph: note: \"remove_device\" of TensorFlow is "
                     "replaced by tests/plugins/taken_name_plugin.so\n"));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "/device:CPU:7");
-  // TensorFlow's stays within reach.
+  // TensorFlow's transform remains available.
   EXPECT_THAT(Transform("remove_device stock:remove_device", Small(), flags),
               Exits(0));
   EXPECT_EQ(folder.ReadGraphFile("out.pb").node(0).device(), "");
 }
 
-// Our transforms, linked into the program and from a plugin
-// in a program that has none of them, give the same bytes.
+// Requant's transforms give the same bytes when linked into the program as they
+// give from a plugin in a program that has none of them.
 TEST_F(Plugins, TheQuantizationTransformsAreTheSameAsAPlugin) {
   const std::string log =
       std::filesystem::absolute("tests/data/calibration_log.txt");

@@ -1,4 +1,4 @@
-// quantize_graph as the published recipe's sixth step calls it.
+// Tests quantize_graph as the published recipe's sixth step calls it.
 
 #include "absl/strings/match.h"
 #include "tests/support/program_runs.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kProgram[] = "transforms/quantize_graph";
 
-// Returns x -> hidden/Relu -> logits -> y, and a node that y does not need.
+// Returns x -> hidden/Relu -> logits -> y and a node that y does not need.
 std::string Classifier() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -102,7 +102,7 @@ TEST_F(QuantizeGraphProgram, FailsWhenNothingIsQuantized) {
               Fails("\"hidden/MatMul\" stays float: "));
 }
 
-// Each of the original's modes is refused with the command that does it.
+// Each of the original's other modes is refused with the equivalent command.
 TEST_F(QuantizeGraphProgram, NamesTheTransformForAnotherMode) {
   for (const auto& [mode, transforms] :
        std::vector<std::pair<std::string, std::string>>{

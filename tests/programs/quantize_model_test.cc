@@ -1,5 +1,5 @@
-// requant quantize as people run it: one command from a float graph to an
-// eight-bit one.
+// Tests requant quantize as people run it: one command turns a float graph into
+// an eight-bit one.
 
 #include <cstdlib>
 #include <tuple>
@@ -29,7 +29,7 @@ class QuantizeModel : public testing::Test {
                                 MixedSplit::kCalibration, 2000));
   }
 
-  // Runs it without records.
+  // Runs the program without records.
   ProgramRun Run(const Words& arguments, const std::string& graph = kGraph) {
     return RunProgram(
         kQuantizeModel,
@@ -62,7 +62,7 @@ TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
   EXPECT_EQ(QuantizedMatMuls(folder_.ReadGraphFile("q.pb")), 7);
 }
 
-// A run says it at its end.
+// `requant run` itself says this at its end.
 TEST_F(QuantizeModel, SaysHowToServeItUnlessItIsPartOfARun) {
   EXPECT_THAT(Quantize(), Prints("docs/quantization.md"));
   setenv("REQUANT_PROGRESS_FD", "2", 1);

@@ -1,5 +1,5 @@
-// An int8 graph in a stock Python TensorFlow, in the environment that
-// docs/quantization.md says to use.
+// Tests an int8 graph in a stock Python TensorFlow, in the environment that
+// docs/quantization.md recommends.
 
 #include <cstdio>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace {
 constexpr char kPage[] = "docs/quantization.md";
 constexpr char kFloatGraph[] = "tests/data/mixed_layers/frozen.pb";
 
-// Prints on which share of the records two graphs predict the same class.
+// Prints the share of records for which two graphs predict the same class.
 constexpr char kCompare[] = R"py(
 import sys
 import numpy as np
@@ -49,7 +49,7 @@ std::string Section() {
   return page.substr(start, page.find("\n## ", start) - start);
 }
 
-// Returns what it says to set: `NAME=value`.
+// Returns the variables that it says to set: `NAME=value`.
 std::vector<std::string> PageVariables() {
   Words variables;
   const std::string section = Section();
@@ -61,8 +61,8 @@ std::vector<std::string> PageVariables() {
   return variables;
 }
 
-// Returns where ./requant test keeps a stock Python TensorFlow, as users'
-// servers and scripts run one: beside the C++ files.
+// Returns the folder, beside the C++ files, where ./requant test keeps a stock
+// Python TensorFlow such as users' servers and scripts run.
 std::string PythonFolder() {
   return absl::StrCat(TensorFlowLibraryFolder().value(), "/../../python");
 }
@@ -122,8 +122,8 @@ TEST_F(Serving, WorksInTheEnvironmentThatThePageGivesForAnyCpu) {
   ExpectRight(variables);
 }
 
-// What `quantize`, `run` and `doctor` say of this machine is on the page, and
-// enough.
+// The settings that `quantize`, `run` and `doctor` report for this machine are
+// on the page and suffice.
 TEST_F(Serving, WorksWithWhatThisMachineIsSaidToNeed) {
   const std::vector<std::string> needed =
       absl::StrSplit(ServingVariables(), ' ', absl::SkipEmpty());

@@ -1,6 +1,5 @@
-// Each of TensorFlow's stock transforms through transform_graph, on a graph
-// where it has something to do. Where the result must stay the same, both
-// graphs are run.
+// Tests each of TensorFlow's stock transforms through transform_graph, on a
+// graph that it changes. If the result must stay the same, both graphs are run.
 
 #include <algorithm>
 #include <cmath>
@@ -35,7 +34,7 @@ std::string RandomConst(const std::string& name, const Shape& shape) {
   return FloatConst(name, shape, ValuesOf(RandomTensor(shape)));
 }
 
-// Returns random values for x, for so many records.
+// Returns random values of x for this many records.
 Tensor RandomX(const GraphDef& graph, int records = 1) {
   Shape shape;
   for (const auto& dim :
@@ -60,7 +59,7 @@ float Difference(const Tensor& a, const Tensor& b) {
   return difference;
 }
 
-// x [?,4] · w [4,3] by way of an Identity -> y.
+// x [?,4] · w [4,3] -> y, with w read through an Identity.
 const std::string kMatMul = RandomConst("w", {4, 3}) + R"(
   x = Placeholder dtype=float shape=<?,4>
   identity = Identity(w) T=float
@@ -113,8 +112,8 @@ class StockTransform : public testing::Test, public TransformGraphRunner {
     return run.exit_code == 0 ? folder.ReadGraphFile("out.pb") : GraphDef();
   }
 
-  // Expects that transforms change y by `tolerance` at most, and give a graph
-  // with so many nodes of some ops (of all, for "") and with the nodes `has`.
+  // Expects transforms to change y by `tolerance` at most, and to give a graph
+  // with these numbers of nodes by op ("" for all) and the nodes `has`.
   void ExpectSameY(const std::string& transforms, float tolerance,
                    const std::vector<std::pair<std::string, int>>& counts,
                    const std::string& has, const std::string& text) {
@@ -191,7 +190,7 @@ TEST_F(StockTransform, Folds) {
 }
 
 TEST_F(StockTransform, FusesConvolutions) {
-  // The pads make the output as large as the input.
+  // The padding makes the output as large as the input.
   ExpectSameY("add_default_attributes flatten_atrous_conv", 1e-5f,
               {{"SpaceToBatchND", 0}, {"Conv2D", 1}}, "", kConvWeights + R"(
     block = int32<2>{2,2}
@@ -220,8 +219,8 @@ TEST_F(StockTransform, InlinesPartitionedCalls) {
               CallGraph("PartitionedCall"));
 }
 
-// An eight-bit product is near the float one: one step of the inputs is their
-// range over 255, of the weights likewise.
+// An eight-bit product is near the float one: the step of the inputs, like that
+// of the weights, is their range divided by 255.
 TEST_F(StockTransform, Quantizes) {
   ExpectSameY(
       "remove_nodes(op=Identity) add_default_attributes "
@@ -316,7 +315,7 @@ TEST_F(StockTransform, SortsByExecutionOrder) {
   EXPECT_EQ(Apply("sort_by_execution_order", graph).node(3).name(), "y");
 }
 
-// If this fails, TensorFlow's transform has been mended: drop the warning from
+// If this fails, TensorFlow's transform has been fixed: drop the warning from
 // stock_specs.cc.
 TEST_F(StockTransform, FoldBatchNormsIsWrongForTransposedWeightsAndSaysSo) {
   const GraphDef graph = GraphFromText(RandomConst("w", {4, 4}) + R"(
@@ -348,7 +347,7 @@ TEST_F(StockTransform, FreezeRequantizationRanges) {
       HasNode(after, "hidden/MatMul_eightbit_requant_range/frozen_min"));
 }
 
-// If this fails, TensorFlow's kernel has been mended: drop the warning from
+// If this fails, TensorFlow's kernel has been fixed: drop the warning from
 // stock_specs.cc.
 TEST_F(StockTransform, FusedConvolutionsAreWrongForBatchesAndSaySo) {
   const GraphDef graph = GraphFromText(kConv + MirrorPad("x"));

@@ -1,4 +1,4 @@
-// Every command line that requant summarize proposes works as it stands.
+// Tests that every command line that requant summarize proposes works.
 
 #include <filesystem>
 #include <string_view>
@@ -16,8 +16,8 @@ constexpr char kRequant[] = "workflows/requant";
 
 class SummarizeCommands : public testing::Test {
  protected:
-  // Runs what is proposed for the model at `path`, one after the other; how
-  // many there were.
+  // Runs the commands proposed for the model at `path` in order, and returns
+  // their number.
   int Follow(const std::string& path) {
     const ProgramRun summary =
         RunProgram(kRequant, {"summarize", "--in_graph=" + path});

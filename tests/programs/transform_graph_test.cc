@@ -1,4 +1,4 @@
-// transform_graph as people run it.
+// Tests transform_graph as people run it.
 
 #include <sys/stat.h>
 
@@ -9,7 +9,7 @@
 namespace requant::transform_graph_test {
 namespace {
 
-// Returns x -> y = x · w, with an Identity on the way and an unneeded node.
+// Returns x -> y = x · w, with an Identity between and an unneeded node.
 std::string SmallText() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -25,7 +25,7 @@ GraphDef Small() { return GraphFromText(SmallText()); }
 
 class TransformGraph : public testing::Test, public TransformGraphRunner {
  protected:
-  // Expects a failure: the exit code, one line on stderr, nothing written.
+  // Expects a failure with this exit code, one line on stderr and no output.
   void ExpectFailure(const ProgramRun& run, int exit_code,
                      const std::string& message) {
     EXPECT_THAT(
@@ -158,7 +158,7 @@ TEST_F(TransformGraph, NamesTheTransformThatBreaksTheGraph) {
                 "\"identity\" (Identity) lacks the attribute \"T\"");
 }
 
-// A TensorFlow with that op may run the graph; later transforms go on with it.
+// A TensorFlow with that op may run the graph; later transforms still run.
 TEST_F(TransformGraph, WarnsOfAnUnknownOpThatWasAskedFor) {
   EXPECT_THAT(
       Run("rename_op(old_op_name=MatMul, new_op_name=MatMull) obfuscate_names",
@@ -182,7 +182,7 @@ TEST_F(TransformGraph, RefusesAGraphThatIsBrokenFromTheStart) {
                 "the input graph is broken: node \"y\" (Relu) reads \"z\"");
 }
 
-// A graph that lacked an input before is not written unless it is mended.
+// A graph that lacked an input before is written only if this was repaired.
 TEST_F(TransformGraph, RefusesToWriteAGraphThatLacksAnInput) {
   const GraphDef incomplete = GraphFromText(R"(
     x = Placeholder dtype=float
@@ -211,8 +211,8 @@ TEST_F(TransformGraph, RefusesToWriteAGraphThatLacksAnInput) {
   EXPECT_THAT(Transform("remove_device", fragment), Exits(0));
 }
 
-// What TensorFlow would not run in the first place is no transform's fault,
-// whatever the transform makes of the node that it is wrong with.
+// A problem that the input graph had is no transform's fault, however the
+// transform changes the affected node.
 TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
   const struct {
     const char *transforms, *graph;
@@ -221,12 +221,12 @@ TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
          x = Placeholder dtype=float
          a = FrobnicateV2(x) T=float
          y = Relu(a) T=float)"},
-      // One of several nodes with an unknown op goes.
+      // One of several nodes with an unknown op is removed.
       {"strip_unused_nodes", R"(
          x = Placeholder dtype=float
          y = FrobnicateV2(x)
          a = FrobnicateV2(y))"},
-      // Missing attributes of another op, and of a function's body.
+      // Attributes are missing in another op and in a function's body.
       {"backport_concatv2 rename_node(old_node_name=a, new_node_name=b)", R"(
          x = Placeholder dtype=float
          a = int32{0}
@@ -238,7 +238,7 @@ TEST_F(TransformGraph, DoesNotBlameATransformForWhatWasThere) {
          function f(c) -> (d=r:activations:0) {
            r = Relu(c)
          })"},
-      // Shapes are not looked at as long as there is an unknown op.
+      // Shapes are not checked as long as there is an unknown op.
       {"strip_unused_nodes", R"(
          x = float<2,3>{0}
          y = MatMul(x, x) T=float
@@ -316,7 +316,7 @@ TEST_F(TransformGraph, MistakesAreUsageErrors) {
   }
 }
 
-// graph_io_test.cc has all that can be wrong with a file.
+// graph_io_test.cc tests everything that can be wrong with a file.
 TEST_F(TransformGraph, UnreadableInputIsOneSentence) {
   const std::string in = folder.Write("g.pbtxt", "node { nam: \"x\" }");
   const auto read = [&](const std::string& path) {
@@ -368,7 +368,7 @@ TEST_F(TransformGraph, ListsEveryTransformOnALine) {
   EXPECT_THAT(run, Exits(0, ""));
   const std::vector<std::string> lines =
       absl::StrSplit(run.out, '\n', absl::SkipEmpty());
-  // TensorFlow's 29, and ours; two of theirs under "stock:".
+  // TensorFlow has 29, two of which are under "stock:"; the rest are Requant's.
   EXPECT_EQ(lines.size(), 39);
   for (const std::string& line : lines) {
     EXPECT_THAT(line, MatchesRegex("[a-z0-9_:]+ +[A-Z].*\\."));

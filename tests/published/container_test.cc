@@ -1,6 +1,6 @@
-// The image and its sessions as people use them, on a real engine: the
-// published recipe word for word, the same results as outside, and nothing in
-// the image, or left on the machine, that should not be there.
+// Tests the image and its sessions as people use them, on a real engine: the
+// published recipe works word for word, results are the same as outside, and
+// nothing is in the image, or left on the machine, that should not be there.
 
 #include <fcntl.h>
 #include <signal.h>
@@ -35,23 +35,23 @@ namespace fs = std::filesystem;
 using testing::ContainsRegex;
 
 constexpr char kImage[] = "requant-test:latest";
-// Some user that is not root and that neither this machine nor the image knows,
+// A user that is not root and unknown both to this machine and to the image,
 // and the group that may use the engine.
 constexpr int kUser = 12345;
 constexpr int kEngineGroup = 12346;
 constexpr int64_t kLargestImage = 800 * 1000 * 1000;
-// It is the same in every run, so that the layer is found again.
+// It is the same in every run, so that the cached layer is found again.
 constexpr int kCachePort = 47917;
 
-// Returns the project's folder, which is an image's build context; tests see
-// links.
+// Returns the project's folder, the image's build context, to which tests have
+// only links.
 fs::path ProjectFolder() {
   return fs::canonical("docker/Dockerfile").parent_path().parent_path();
 }
 
 std::string Join(const Words& words) { return absl::StrJoin(words, " "); }
 
-// Returns the lines of `text` that have a match of `pattern`.
+// Returns the lines of `text` that contain a match of `pattern`.
 std::string MatchingLines(const std::string& text, const std::string& pattern) {
   std::string lines;
   const RE2 regex(pattern);
@@ -62,7 +62,7 @@ std::string MatchingLines(const std::string& text, const std::string& pattern) {
   return lines;
 }
 
-// A program that runs in the background until it, or this object, is ended.
+// A program that runs in the background until it ends or this object does.
 class BackgroundProgram {
  public:
   explicit BackgroundProgram(const Words& line) {
@@ -70,7 +70,7 @@ class BackgroundProgram {
     EXPECT_EQ(pipe2(ends, O_CLOEXEC), 0);
     pid_ = fork();
     if (pid_ == 0) {
-      // It ends with the test, whatever ends that.
+      // It ends with the test, however the test ends.
       prctl(PR_SET_PDEATHSIG, SIGTERM);
       dup2(ends[1], STDOUT_FILENO);
       Exec(line);
@@ -85,7 +85,7 @@ class BackgroundProgram {
   BackgroundProgram(const BackgroundProgram&) = delete;
   BackgroundProgram& operator=(const BackgroundProgram&) = delete;
 
-  // Waits for a line on its stdout; "" when the program ended without one.
+  // Waits for a line on its stdout. Returns "" if the program ends without one.
   std::string ReadLine() const {
     std::string line;
     for (int c = fgetc(out_); c != EOF && c != '\n'; c = fgetc(out_)) {
@@ -93,11 +93,11 @@ class BackgroundProgram {
     }
     return line;
   }
-  // Waits for the line "ready ADDRESS"; returns the address.
+  // Waits for the line "ready ADDRESS" and returns the address.
   std::string ReadAddress() const {
     return std::string(absl::StripPrefix(ReadLine(), "ready "));
   }
-  // Sends the signal, if it still runs, and waits for the end.
+  // Sends the signal if it is still running, and waits for it to end.
   void End(int signal) {
     if (pid_ == 0) return;
     kill(pid_, signal);
@@ -110,17 +110,17 @@ class BackgroundProgram {
   FILE* out_ = nullptr;
 };
 
-// A Docker engine of the test's own, which says on stderr why it cannot serve.
+// The test's own Docker engine, which prints why it cannot serve to stderr.
 class ContainerEngine {
  public:
-  // Whether it could start.
+  // Returns whether it could start.
   bool serves() const { return !host_.empty(); }
   // Runs docker with these arguments to its end.
   ProgramRun Docker(const Words& arguments) const {
     return RunProgram("docker", arguments, Variables());
   }
   // Returns variables that a program needs to use this engine and its client.
-  // Debian's client comes before others: it has BuildKit without a plugin.
+  // Debian's client is preferred because it has BuildKit without a plugin.
   Words Variables() const {
     return {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "DOCKER_HOST=" + host_};
   }
@@ -134,8 +134,8 @@ class ContainerEngine {
   const std::string host_ = program_.ReadAddress();
 };
 
-// An empty folder that belongs to kUser, and that all others can read, unlike
-// the test's own. Removed at the end.
+// An empty folder that belongs to kUser and that, unlike the test's own, all
+// others can read. It is removed at the end.
 class UserFolder {
  public:
   UserFolder() {
@@ -150,7 +150,7 @@ class UserFolder {
 
   const std::string& path() const { return path_; }
   std::string Path(const std::string& name) const { return path_ + "/" + name; }
-  // Gives all that is in it to the user.
+  // Gives everything in it to the user.
   void GiveToUser() const {
     EXPECT_EQ(lchown(path_.c_str(), kUser, kUser), 0) << path_;
     for (const auto& entry : fs::recursive_directory_iterator(path_)) {
@@ -179,7 +179,7 @@ class ContainerTest : public testing::Test {
   static void TearDownTestSuite() {
     delete folder_;
     if (engine_->serves()) {
-      // What this run's image replaced.
+      // This removes what this run's image replaced.
       engine_->Docker({"image", "prune", "--force"});
       engine_->Docker({"builder", "prune", "--force", "--keep-storage=8GB"});
     }
@@ -215,7 +215,7 @@ class ContainerTest : public testing::Test {
         engine_->Variables());
   }
 
-  // Runs a command in a container without the launcher.
+  // Runs a command in a container, without the launcher.
   static ProgramRun RunInImage(const Words& command,
                                const Words& options = {}) {
     return engine_->Docker(
@@ -230,7 +230,7 @@ class ContainerTest : public testing::Test {
 
   static inline ContainerEngine* engine_ = nullptr;
   static inline bool built_ = false;
-  // The user's, with the launcher in it.
+  // The user's folder, which has the launcher.
   static inline UserFolder* folder_ = nullptr;
 
  private:
@@ -255,7 +255,7 @@ class ContainerTest : public testing::Test {
     std::cout << MatchingLines(run.error, "^docker/build: ");
   }
 
-  // Gets it in the way of a user with only the image.
+  // Gets the launcher like a user who has only the image.
   static void TakeLauncher() {
     const std::string path = folder_->Path("launch_quantization");
     Words line = {"-c", R"(docker run --rm --network=none "$1" launcher >"$2")",
@@ -283,24 +283,24 @@ TEST_F(ContainerTest, ImageIsSmallAndSaysWhatItIs) {
 }
 
 TEST_F(ContainerTest, ImageHasNoLeftovers) {
-  // Without the entrypoint, which fills scratch.
+  // The entrypoint is skipped because it fills the scratch folder.
   const ProgramRun files =
       RunInImage({"/", "-xdev", "(", "-path", "/proc", "-o", "-path", "/sys",
                   ")", "-prune", "-o", "-printf", "%M %p\n"},
                  {"--user=root", "--entrypoint=/usr/bin/find"});
   ASSERT_THAT(files.out, HasSubstr("/opt/requant/bin/requant\n"));
   const std::vector<std::string> unwanted = {
-      // Compilers and interpreters; python is ours.
+      // Compilers and interpreters; python is Requant's.
       R"(/(gcc|g\+\+|cc|c\+\+|cpp|cc1|cc1plus|as|ld|clang|make|bazel|java|pip3?)(-[0-9.]+)?$)",
       R"(/(python3\.[0-9]+|dist-packages|site-packages)(/|$))",
       R"(\.(h|hpp|cc|o|a|pyc|whl|deb)$)",
       // Certificates, keys and proxies.
       R"(\.(crt|pem|key)$)", R"(/ca-certificates)", R"(apt\.conf.*proxy)",
-      // Caches, logs, sources, and files that remember passwords.
+      // Caches, logs, sources, and files that record passwords.
       R"(/var/cache/apt/.)", R"(/var/lib/apt/lists/.)", R"(/var/log/.)",
       R"(/\.(cache|git|requant|bazelrc|netrc|docker)(/|$))", R"(^\S+ /requant)",
       R"(^\S+ /tmp/.)", R"(^\S+ /root/.*(history|\.ssh))",
-      // Programs that run as somebody else.
+      // Programs that run as another user.
       R"(^-\S*s\S* )"};
   for (const std::string& pattern : unwanted) {
     EXPECT_EQ(MatchingLines(files.out, pattern), "") << pattern;
@@ -314,7 +314,7 @@ TEST_F(ContainerTest, ImageHasNoLeftovers) {
   EXPECT_EQ(MatchingLines(made, "(?i)_proxy=|password|BEGIN CERT|secret"), "");
 }
 
-// Not under another name either.
+// They are not in it under another name either.
 TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
   std::string lines;
   std::error_code none;
@@ -323,7 +323,7 @@ TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
     const auto content = ReadFile(entry.path());
     if (!content.ok()) continue;
     const std::vector<std::string> parts = absl::StrSplit(*content, '\n');
-    // The first lines are alike in many certificates.
+    // The first lines are the same in many certificates.
     if (parts.size() > 8) absl::StrAppend(&lines, parts[5], "\n");
   }
   if (lines.empty()) GTEST_SKIP() << "this machine trusts no others";
@@ -341,7 +341,7 @@ TEST_F(ContainerTest, ImageHasNoneOfThisMachinesCertificates) {
 
 TEST_F(ContainerTest, ImageRunsWithoutTheLauncher) {
   EXPECT_THAT(RunInImage({"requant", "--version"}), Prints(kRequantVersion));
-  // Nothing can be written here, and nothing has to be.
+  // The root file system is read-only, and nothing has to be written.
   EXPECT_THAT(RunInImage({"bazel-bin/tensorflow/tools/graph_transforms/"
                           "summarize_graph",
                           "--in_graph=/opt/requant/workflows/wide_deep/model"},
@@ -356,7 +356,7 @@ TEST_F(ContainerTest, SelfTestPassesInASession) {
   EXPECT_THAT(RunSession({"--test"}), Prints("The image works here."));
 }
 
-// The terminal is script's.
+// The program `script` provides the terminal.
 TEST_F(ContainerTest, ShellGreetsAndCompletes) {
   const UserFolder model;
   const std::string session =
@@ -407,8 +407,8 @@ TEST_F(ContainerTest, RunsTheGptjDocumentWordForWord) {
   ExpectOwnedByUser(files.path());
 }
 
-// The published launch command outside, and the lines below it in the session
-// that it opens.
+// The published launch command runs outside, and the lines below it in the
+// session that it opens.
 TEST_F(ContainerTest, PublishedLaunchCommandTakesTheRestOfThePaste) {
   const UserFolder files;
   const std::string commands = absl::StrReplaceAll(
@@ -477,8 +477,8 @@ TEST_F(ContainerTest, LeavesNoContainerBehind) {
     ASSERT_NE(session.ReadLine(), "") << signal;
     EXPECT_THAT(engine_->Containers(), Not(IsEmpty()));
     session.End(signal);
-    // A launcher that was killed has somebody who cleans up after it; the
-    // test's own time limit ends what never comes.
+    // Another process cleans up after a launcher that was killed. If that
+    // fails, the test's own time limit ends the wait.
     while (signal == SIGKILL && !engine_->Containers().empty()) {
     }
     EXPECT_EQ(engine_->Containers(), "") << signal;

@@ -1,4 +1,4 @@
-// README and docs as they stand: every command in an "sh" block works, the
+// Tests README and docs as written: every command in an "sh" block works, the
 // examples of docs/workflows.md plan and run, and it names every field.
 
 #include <filesystem>
@@ -22,7 +22,7 @@ using google::protobuf::FileDescriptor;
 constexpr char kRequant[] = "workflows/requant";
 constexpr char kWorkflowsPage[] = "docs/workflows.md";
 
-// Returns the blocks of a page that are marked as of this language.
+// Returns the blocks of a page that are marked with this language.
 std::vector<std::string> Blocks(const std::string& page,
                                 std::string_view language) {
   std::vector<std::string> blocks;
@@ -40,8 +40,7 @@ std::vector<std::string> Blocks(const std::string& page,
 }
 
 // Runs the commands in a folder like the top of the repository after ./requant
-// build. The front door's first part, set-up and build, is what CI itself goes
-// through.
+// build. Set-up and build are not repeated, since CI itself does them.
 void ExpectEveryCommandWorks(const std::string& page) {
   const TestFolder folder;
   for (const auto& [name, path] : {std::pair("tests", "tests"),
@@ -55,7 +54,7 @@ void ExpectEveryCommandWorks(const std::string& page) {
     for (const std::string_view command :
          absl::StrSplit(block, '\n', absl::SkipEmpty())) {
       ++commands;
-      // Inside a Bazel test Bazel cannot run; what it would build is there.
+      // Bazel cannot run inside a Bazel test; what it would build is present.
       if (absl::StartsWith(command, "bazel build ")) continue;
       const ProgramRun run =
           RunIn(folder, "/bin/sh", {"-c", std::string(command)});
@@ -77,8 +76,8 @@ TEST(Readme, ShowsTheTwoCommands) {
               AllOf(HasSubstr("./requant run"), HasSubstr("./requant test")));
 }
 
-// A workflow of docs/workflows.md, in a folder that looks as the top of the
-// repository does.
+// A workflow of docs/workflows.md, in a folder that looks like the top of the
+// repository.
 class Example {
  public:
   explicit Example(const std::string& text)
@@ -90,7 +89,7 @@ class Example {
 
   const TestFolder folder;
   const std::string text;
-  // That of its file, by its first line, and the file.
+  // The name of its file, taken from the first line, and the file.
   const std::string name;
   const std::string path;
 };
@@ -109,7 +108,7 @@ TEST(WorkflowDocs, EveryExampleHasTheHeaderForEditors) {
   }
 }
 
-// All in one work folder: what two examples have in common is done once.
+// All examples share a work folder, so that their common tasks run once.
 TEST(WorkflowDocs, EveryExampleRunsAndThenIsCached) {
   const TestFolder results;
   const std::string work_dir = "--work_dir=" + results.Path("work");
@@ -123,7 +122,7 @@ TEST(WorkflowDocs, EveryExampleRunsAndThenIsCached) {
                 Prints(" 0 would run"))
         << example.name;
   }
-  // What the first example's trim changed is in a file and in the notes.
+  // A file and the notes say what the first example's trim changed.
   const std::string first = Example(ExampleTexts().front()).name;
   const std::string changes = results.Read(first + "/changes.txt");
   EXPECT_THAT(changes, HasSubstr("\n  Identity "));
@@ -147,7 +146,7 @@ TEST(WorkflowDocs, OneEntersInTheMiddleAsItSays) {
   ADD_FAILURE() << "the example is gone";
 }
 
-// Returns the text between the message's heading and the next.
+// Returns the text between the message's heading and the next one.
 std::string Section(const std::string& document, const std::string& message) {
   const size_t start = document.find(absl::StrCat("\n### ", message, "\n"));
   if (start == std::string::npos) return "";

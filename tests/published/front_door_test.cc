@@ -1,4 +1,4 @@
-// ./requant, the front door, where it cannot build.
+// Tests ./requant, the front door, in a clone where it cannot build.
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,12 +13,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A clone that is not ours to write: root becomes somebody else, others have
-// taken away their own right.
+// A clone without permission to write: root becomes another user, and others
+// give up their own permission.
 class ForeignCloneTest : public testing::Test {
  protected:
   ForeignCloneTest() {
-    // The test's own folder may be in a home that others cannot enter.
+    // The test's own folder may be in a home folder that others cannot enter.
     EXPECT_NE(mkdtemp(clone_.data()), nullptr);
     fs::create_directories(clone_ + "/third_party");
     for (const char* file :
@@ -37,7 +37,7 @@ class ForeignCloneTest : public testing::Test {
     chmod(absl::StrCat(clone_, "/.requant").c_str(), mode);
   }
 
-  // Calls it with folders of this mode.
+  // Calls ./requant with folders of this mode.
   ProgramRun Call(const std::string& command, mode_t mode = 0555) const {
     Protect(mode);
     const std::string script = clone_ + "/requant";

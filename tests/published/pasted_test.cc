@@ -1,5 +1,5 @@
-// The published documents, pasted into `requant shell`, and what that shell
-// does with other commands.
+// Tests the published documents, pasted into `requant shell`, and what that
+// shell does with other commands.
 
 #include "tests/support/pasted.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A machine with a shell and few programs: neither Python nor pip nor git.
+// A machine with a shell and few programs, without Python, pip and git.
 class Pasted : public testing::Test {
  protected:
   Pasted() {
@@ -26,7 +26,7 @@ class Pasted : public testing::Test {
     fs::create_directories(folder_.Path("here"));
   }
 
-  // Lets requant shell read `commands` from stdin, in the folder "here".
+  // Lets requant shell read `commands` from stdin in the folder "here".
   ProgramRun Paste(const std::string& commands, const Words& arguments = {}) {
     folder_.Write("commands", commands);
     return RunProgram(
@@ -39,7 +39,7 @@ class Pasted : public testing::Test {
          "REQUANT_HOME=" + fs::current_path().string()});
   }
 
-  // Makes a Python that says what it is called with.
+  // Makes a Python that prints its arguments.
   void MakePython() {
     folder_.Write("bin/python3", "#!/bin/bash\necho real \"$@\"\nexit 7\n");
     fs::permissions(folder_.Path("bin/python3"), fs::perms::owner_all);

@@ -56,7 +56,7 @@ class Checker {
   }
 
  private:
-  // Notes that the node does `what`, if that is so.
+  // Records that the node does `what`, if `so`.
   void Check(bool so, const std::string& what) {
     if (!so) return;
     found_.push_back(
@@ -68,8 +68,8 @@ class Checker {
     return producer == nullptr ? NodeDef::default_instance() : *producer;
   }
 
-  // Returns whether input number `input` of `node`, the minimum of a range, is
-  // zero in every run.
+  // Returns whether input number `input` of `node`, a range's minimum, is zero
+  // in every run.
   bool IsZero(const NodeDef& node, int input) const {
     const NodeDef* const producer = index_.Producer(node, input);
     if (producer == nullptr) return false;

@@ -1,8 +1,8 @@
 #ifndef REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_
 #define REQUANT_TESTS_SUPPORT_EMITTED_OPS_H_
 
-// What no graph of ours may hold: op combinations for which TensorFlow's int8
-// kernels are wrong or saturate (tests/kernels), abort or do not exist.
+// Finds op combinations that Requant's graphs must not have: TensorFlow's int8
+// kernels for them are wrong, saturate (tests/kernels), abort or do not exist.
 
 #include <string>
 #include <vector>
@@ -15,7 +15,7 @@ namespace requant {
 std::vector<std::string> WrongCombinations(const tensorflow::GraphDef& graph);
 
 // Returns one for each pair of weights whose products may overflow the 16 bits
-// that CPUs without VNNI sum them in: 255·(128 + 1) is beyond.
+// in which CPUs without VNNI sum them: 255·(128 + 1) is too large.
 std::vector<std::string> OverflowingPairs(const tensorflow::GraphDef& graph);
 
 }  // namespace requant

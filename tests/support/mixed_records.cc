@@ -10,21 +10,21 @@
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
 
-// This file is compiled with -ffp-contract=off: a fused multiply-add rounds
-// differently.
+// This file is compiled with -ffp-contract=off because a fused multiply-add
+// rounds differently.
 
 namespace requant {
 namespace {
 
-// A multiple of the classes, so that all of them are equally frequent.
+// A multiple of the number of classes, so that all are equally frequent.
 constexpr int kStates = 2 * kMixedClasses;
 
-// How far readings stray from their state's: as much of it as leaves a good
-// model right nine times in ten.
+// How far readings deviate from their state's mean: far enough that a good
+// model is right nine times in ten.
 constexpr double kSignalNoise = 1.5;
 constexpr double kContextNoise = 1.0;
 
-// What separates the uses of one hash function.
+// Distinguishes the uses of one hash function.
 enum Purpose : uint64_t {
   kSplit = 1,
   kState,
@@ -36,7 +36,7 @@ enum Purpose : uint64_t {
   kContextReading,
 };
 
-// Computes the finalizer of SplitMix64.
+// Returns the result of SplitMix64's finalizer.
 uint64_t Mix(uint64_t x) {
   x += 0x9e3779b97f4a7c15u;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -66,7 +66,7 @@ double Scale(uint64_t purpose, int column) {
   return 0.5 + 1.5 * Uniform(Hash(purpose, column));
 }
 
-// Whatever one state is, the other makes every label equally likely.
+// Returns the label. Given only one state, all labels are equally likely.
 int Label(int signal_state, int context_state) {
   return (signal_state + 2 * context_state) % kMixedClasses;
 }
@@ -77,7 +77,7 @@ float Signal(int state, int column, uint64_t row) {
   return static_cast<float>(reading * Scale(kSignalScale, column));
 }
 
-// Shifts the readings, so that their range is not nearly symmetric.
+// Returns a reading, shifted so that the range is far from symmetric.
 float Context(int state, int column, uint64_t row) {
   const double reading =
       1.0 + 1.5 * Bell(Hash(kContextCenter, state, column)) +

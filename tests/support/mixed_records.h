@@ -1,16 +1,16 @@
 #ifndef REQUANT_TESTS_SUPPORT_MIXED_RECORDS_H_
 #define REQUANT_TESTS_SUPPORT_MIXED_RECORDS_H_
 
-// The records of tests/data/mixed_layers, drawn anew wherever they are needed.
+// Draws the records of tests/data/mixed_layers anew wherever they are needed.
 //
 // A record is a noisy reading of two hidden states: `signal` (21 floats) of one
-// and `context` (10 floats) of the other, most columns of which take both signs
-// and no two of which have the same scale. The label, one of five classes, is
-// decided by both states together and by neither alone. The noise lets the
-// states be mixed up, so that no model can be right always.
+// and `context` (10 floats) of the other. Most columns take both signs, and no
+// two have the same scale. The label, one of five classes, depends on both
+// states together and on neither alone. The noise makes states confusable, so
+// that no model can always be right.
 //
-// Split and row number decide what is drawn, the same on any machine: nothing
-// but integer arithmetic and IEEE operations that round one way only.
+// Split and row number determine a record, which is the same on any machine: it
+// needs only integer arithmetic and IEEE operations with exact results.
 
 #include <cstdint>
 #include <string>
@@ -27,7 +27,7 @@ inline constexpr int kMixedClasses = 5;
 enum class MixedSplit { kTrain = 0, kCalibration = 1, kEval = 2 };
 
 struct MixedRecords {
-  // Row by row.
+  // Stored row by row.
   std::vector<float> signal;
   std::vector<float> context;
   std::vector<int64_t> label;
@@ -35,8 +35,8 @@ struct MixedRecords {
 
 MixedRecords DrawMixedRecords(MixedSplit split, int rows);
 
-// Writes them as a NumPy archive (.npz) with the arrays "signal", "context" and
-// "label".
+// Writes the records as a NumPy archive (.npz) with the arrays "signal",
+// "context" and "label".
 absl::Status WriteMixedRecords(const std::string& path, MixedSplit split,
                                int rows);
 

@@ -1,5 +1,5 @@
-// Writes the records of tests/data/mixed_layers to a file, for training it and
-// for trying commands on it by hand:
+// Writes the records of tests/data/mixed_layers to a file, for training its
+// model and for trying commands by hand:
 //   write_mixed_records train|calibration|eval ROWS FILE.npz
 
 #include <cstdio>

@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 using testing::ContainsRegex;
 
-// Returns what stands after `key` at the beginning of a line.
+// Returns the text after `key` at the beginning of a line.
 std::string ValueOf(std::string_view key, std::string_view block) {
   for (std::string_view line : absl::StrSplit(block, '\n')) {
     if (absl::ConsumePrefix(&line, key)) return std::string(line);
@@ -73,11 +73,11 @@ void ExpectRecipeDone(const ProgramRun& run, const std::string& folder) {
   for (const char* graph : kInt8Stages) {
     const double accuracy = accuracy_of(graph);
     std::cout << graph << ": " << accuracy << " %\n";
-    // The recipe's limit.
+    // This is the recipe's limit.
     EXPECT_GE(accuracy, float_accuracy - 0.5) << graph;
     EXPECT_LE(accuracy, 100) << graph;
   }
-  // The recipe shows it like this.
+  // The recipe shows the output in this form.
   EXPECT_THAT(run.out,
               ContainsRegex("-{50}\n"
                             "Total test records           :  10000\n"
@@ -133,7 +133,7 @@ void ExpectGptjDone(const ProgramRun& run, const std::string& folder) {
   }
   const std::string text =
       ReadFile(absl::StrCat(folder, "/converted_graph_def.pbtxt")).value();
-  // Pairs as the document lists them, in functions.
+  // The pairs are in functions, as the document lists them.
   EXPECT_THAT(text, HasSubstr("_eightbit_quantize_"));
   EXPECT_THAT(text, HasSubstr("Tensordot/MatMul_dequantize:output:0"));
   EXPECT_TRUE(fs::exists(folder + "/dumped_graph.pb"));

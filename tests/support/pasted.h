@@ -1,9 +1,9 @@
 #ifndef REQUANT_TESTS_SUPPORT_PASTED_H_
 #define REQUANT_TESTS_SUPPORT_PASTED_H_
 
-// For tests that paste the published documents' commands (tests/pasted) into a
-// session: what is pasted, the files that the commands need, and what they must
-// have done.
+// Support for tests that paste the published documents' commands (tests/pasted)
+// into a session: the commands, the files they need, and the results they must
+// have.
 
 #include <string>
 
@@ -14,20 +14,20 @@ namespace requant {
 inline constexpr char kGptjCommands[] = "tests/pasted/gptj.sh";
 inline constexpr char kRecipeCommands[] = "tests/pasted/wide_deep.sh";
 
-// Returns the commands with the substitutions for `where`, "container" or
-// "outside", in which @FOLDER@ is `folder`.
+// Returns the commands with the substitutions for `where`, which is "container"
+// or "outside"; @FOLDER@ in them becomes `folder`.
 std::string PastedCommands(const std::string& document,
                            const std::string& where,
                            const std::string& folder = "");
 
-// Puts what the recipe starts with into `folder`: a graph, a SavedModel and
+// Puts the recipe's initial files into `folder`: a graph, a SavedModel and
 // records.
 void MakeRecipeFiles(const std::string& folder);
-// Expects the recipe's log tails and int8 graphs within its limits; `folder` is
-// that of MakeRecipeFiles.
+// Expects the recipe's log tails, and int8 graphs within its limits. `folder`
+// is that of MakeRecipeFiles.
 void ExpectRecipeDone(const ProgramRun& run, const std::string& folder);
 
-// Puts the tiny GPT-J where the document has the big one.
+// Puts the tiny GPT-J where the document expects the big one.
 void MakeGptjFiles(const std::string& folder);
 // Expects the document's printed lines and files.
 void ExpectGptjDone(const ProgramRun& run, const std::string& folder);

@@ -1,6 +1,6 @@
-// Plants a defect in what a stage of a workflow made, in place, and says what
-// it did: the program behind `requant run --tamper=STAGE="plant_defect KIND"`,
-// which adds the stage's files. The lists of tests/defects have the kinds.
+// Plants a defect in place in what a stage of a workflow made, and prints what
+// it did. `requant run --tamper=STAGE="plant_defect KIND"` calls this program
+// with the stage's files as further arguments. tests/defects lists the kinds.
 
 #include <cstdio>
 #include <string>

@@ -51,7 +51,7 @@ pid_t StartProgram(const std::string& program, const Words& arguments) {
 }
 
 bool IsAlive(pid_t pid) {
-  // Unreadable once the process is gone, even in the middle of reading.
+  // The file becomes unreadable when the process ends, even during the read.
   const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
   return stat.ok() && !stat->empty() && !absl::StrContains(*stat, ") Z ");
 }

@@ -1,7 +1,7 @@
 #ifndef REQUANT_TESTS_SUPPORT_PROGRAM_RUNS_H_
 #define REQUANT_TESTS_SUPPORT_PROGRAM_RUNS_H_
 
-// For end-to-end tests: running programs, and what tests expect of that. A text
+// Support for end-to-end tests: runs programs and matches the results. A text
 // in place of a matcher stands for HasSubstr of it.
 
 #include <sys/types.h>
@@ -14,10 +14,10 @@
 
 namespace requant {
 
-// A command line, or a part of one.
+// A command line or a part of one.
 using Words = std::vector<std::string>;
 
-// Returns the words of both.
+// Returns the words of both arguments.
 inline Words Joined(Words first, const Words& second) {
   first.insert(first.end(), second.begin(), second.end());
   return first;
@@ -26,42 +26,42 @@ inline Words Joined(Words first, const Words& second) {
 // Runs a program that must succeed.
 ProgramRun MustRun(const std::string& program, const Words& arguments);
 
-// Runs a program inside `folder`, so that paths in `arguments` are from there.
+// Runs a program in `folder`, so that paths in `arguments` are relative to it.
 ProgramRun RunIn(const TestFolder& folder, const std::string& program,
                  const Words& arguments, const Words& variables = {});
 
-// Becomes the program whose command line this is; for a child after a fork.
+// Replaces the process, a child after a fork, with the program of `line`.
 [[noreturn]] void Exec(Words line);
 
 // Starts a program as RunProgram does, in a process group of its own, and
-// returns at once. What it prints goes nowhere.
+// returns at once. Its output is discarded.
 pid_t StartProgram(const std::string& program, const Words& arguments);
 
-// Returns whether the process runs; one that ended and was not waited for does
-// not.
+// Returns whether the process is running. One that ended but was not waited for
+// is not.
 bool IsAlive(pid_t pid);
-// Waits until it does not run any more. The test's own time limit ends what
-// never comes.
+// Waits until the process is no longer running; only the test's own time limit
+// bounds the wait.
 void WaitUntilGone(pid_t pid);
 
-// Waits for a child of the test to end by itself and returns its exit code; -1
-// when a signal ended it.
+// Waits for a child of the test to end by itself and returns its exit code, or
+// -1 if a signal ended it.
 int WaitForExitCode(pid_t pid);
 
-// Returns the number that is the group of `pattern` in `text`; fails the test
-// if there is none.
+// Returns the number that the group of `pattern` matches in `text`. Fails the
+// test if there is none.
 double NumberIn(const std::string& text, const std::string& pattern);
 
-// What evaluations print; the misspelling is that of the published recipe.
+// The text that evaluations print, misspelt as in the published recipe.
 inline constexpr char kCorrectPredictions[] =
     "No of correct predicitons    :  (\\d+)\n";
 
 // Returns the declaration of "data.csv" with one column "x" of `width` floats,
-// which feeds `placeholder`, and "label" unless there is none.
+// which feeds `placeholder`, and a column "label" if `label`.
 std::string CsvDeclaration(int width, bool label = true,
                            const std::string& placeholder = "x");
 
-// A disk of its own, which only root may have: its size is as mount takes it.
+// A separate disk, which only root may mount. `size` is an option of mount.
 class SmallDisk {
  public:
   SmallDisk(const std::string& path, const std::string& size);
@@ -77,7 +77,7 @@ class SmallDisk {
   bool mounted_;
 };
 
-// Matches what matches each of the matchers.
+// Matches what all of the matchers match.
 template <typename... T>
 testing::Matcher<std::string> Having(const T&... texts) {
   const auto matcher = [](const auto& text) -> testing::Matcher<std::string> {

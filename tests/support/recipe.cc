@@ -9,7 +9,7 @@ namespace {
 constexpr char kWideDeep[] = "workflows/wide_deep/";
 constexpr char kMixedLayers[] = "tests/data/mixed_layers/";
 constexpr char kEvaluate[] = "runtime/evaluate_graph";
-// Without the prefix that step 4 gives it.
+// The name lacks the prefix that step 4 gives it.
 constexpr char kProbabilities[] = "head/predictions/probabilities";
 constexpr char kTrimming[] =
     "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
@@ -69,7 +69,7 @@ void Recipe::FreezeAsPublished() {
   const std::string logged = "logged_freezed_range_int8_wide_deep.pb";
   Log(kRangesGraph, logged, "Min", "__min:", kMinLog);
   freeze(kRangesGraph, kMinGraph, "freeze_min", kMinLog);
-  // The graph that is logged is not the one that is frozen, as published.
+  // As published, the graph that is logged is not the one that is frozen.
   Log(kRangesGraph, logged, "Max", "__max:", kMaxLog);
   freeze(kMinGraph, kMinMaxGraph, "freeze_max", kMaxLog);
 }

@@ -1,8 +1,8 @@
 #ifndef REQUANT_TESTS_SUPPORT_RECIPE_H_
 #define REQUANT_TESTS_SUPPORT_RECIPE_H_
 
-// For tests: the Wide & Deep recipe as people run it, command by command, on
-// the models that the repository carries.
+// Runs the Wide & Deep recipe for tests as people do, command by command, on
+// the models in the repository.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace requant {
 
-// Files of the published run, by the step that makes them.
+// The files of the published run, in the order of the steps that make them.
 inline constexpr char kTrimmedGraph[] = "wide_deep_fp32_graph.pb";
 inline constexpr char kFloatGraph[] = "optimized_wide_deep_fp32_graph.pb";
 inline constexpr char kDynamicGraph[] = "int8_dynamic_range_wide_deep_graph.pb";
@@ -21,7 +21,7 @@ inline constexpr char kMinGraph[] = "freezed_range_int8_wide_deep_freezemin.pb";
 inline constexpr char kMinMaxGraph[] =
     "freezed_range_int8_wide_deep_minmaxfreeze.pb";
 inline constexpr char kFinalGraph[] = "final_int8_wide_deep.pb";
-// Those of steps 6 to 10, each of which is evaluated.
+// The files of steps 6 to 10, each of which is evaluated.
 inline constexpr const char* kInt8Stages[] = {
     kDynamicGraph, kRangesGraph, kMinGraph, kMinMaxGraph, kFinalGraph};
 
@@ -29,8 +29,8 @@ inline constexpr char kRangesLog[] = "wide_deep_min_max_log.txt";
 inline constexpr char kMinLog[] = "wide_deep_min_log.txt";
 inline constexpr char kMaxLog[] = "wide_deep_max_log.txt";
 
-// Files of the fast way: the calibrated ranges, and the graph before and after
-// its embeddings are quantized.
+// The files of the fast way: the calibrated ranges, and the graph before and
+// after its embeddings are quantized.
 inline constexpr char kRangeTable[] = "calibrated.ranges";
 inline constexpr char kStaticGraph[] = "static_int8.pb";
 inline constexpr char kFastGraph[] = "fast_int8.pb";
@@ -40,34 +40,34 @@ inline constexpr char kFastGraph[] = "fast_int8.pb";
 std::string DrawWideDeepRecords(const std::string& folder,
                                 const std::string& split, int rows);
 
-// A model on its way through the recipe, in a folder of its own. A command
-// that fails fails the test.
+// A model on its way through the recipe, in a folder of its own. If a command
+// fails, the test fails.
 class Recipe {
  public:
   virtual ~Recipe() = default;
 
-  // Does the steps before step 6.
+  // Runs the steps before step 6.
   virtual void MakeFloatGraph() = 0;
-  // Does these, steps 6 to 10 on kFloatGraph, as published, and the fast way:
-  // one calibration, then quantize_static and quantize_embeddings.
+  // Runs these steps, then steps 6 to 10 on kFloatGraph as published, and the
+  // fast way: one calibration, then quantize_static and quantize_embeddings.
   void GoBothWays();
 
   // Runs transform_graph.
   void Transform(const std::string& in, const std::string& out,
                  const std::string& transforms, const Words& more = {});
-  // Runs evaluate_graph on the first `records` of the evaluation records
-  // against kFloatGraph, with a gate at the recipe's half a point, as JSON;
-  // `result` gets its figures.
+  // Compares `graph` with kFloatGraph by evaluate_graph on the first `records`
+  // evaluation records, with a gate at the recipe's half a point. `result` gets
+  // the figures.
   ProgramRun Evaluate(const std::string& graph, int records,
                       EvaluateResult* result, const Words& variables = {});
 
-  // The name of the node that predicts.
+  // The name of the node that gives predictions.
   const std::string output;
   TestFolder folder;
 
  protected:
-  // `dataset` declares the records that `calibration` and `evaluation`, files
-  // of the folder, hold.
+  // `dataset` declares the records in the folder's files `calibration` and
+  // `evaluation`.
   Recipe(const std::string& output_name, const std::string& dataset)
       : output(output_name), dataset_(dataset) {}
 
@@ -78,7 +78,7 @@ class Recipe {
   void MakeDynamicGraph();
   void FreezeAsPublished();
   void QuantizeFast();
-  // Lets `in`'s nodes of `op` log to `log` as the calibration records run.
+  // Makes `in`'s nodes of `op` log to `log` while the calibration records run.
   void Log(const std::string& in, const std::string& logged,
            const std::string& op, const std::string& message,
            const std::string& log);
@@ -86,19 +86,19 @@ class Recipe {
   const std::string dataset_;
 };
 
-// The embedded model. Its embeddings are negative as often as not.
+// The embedded model. About half of its embedding values are negative.
 class WideDeepRecipe : public Recipe {
  public:
   WideDeepRecipe(int calibration_records, int evaluation_records);
 
-  // Does steps 2 to 4.
+  // Runs steps 2 to 4.
   void MakeFloatGraph() override;
 };
 
-// tests/data/mixed_layers.
+// The model of tests/data/mixed_layers.
 class MixedLayersRecipe : public Recipe {
  public:
-  // The frozen graph is `trimmed` by step 3, or taken as it is.
+  // Step 3 trims the frozen graph if `trimmed`; otherwise it is used unchanged.
   MixedLayersRecipe(int calibration_records, int evaluation_records,
                     bool trimmed);
 

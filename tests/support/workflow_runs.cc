@@ -62,7 +62,7 @@ std::vector<float> Weights(int count, std::mt19937* random) {
   return weights;
 }
 
-// Returns x [?, 4] through two layers to two classes.
+// Returns a graph from x [?, 4] through two layers to two classes.
 std::string Classifier() {
   std::mt19937 random(1);
   return absl::StrCat(FloatConst("w", {4, 8}, Weights(32, &random)),
@@ -117,7 +117,7 @@ std::map<std::string, std::string> GraphsAndRanges(const std::string& out) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : std::filesystem::directory_iterator(out)) {
     const std::string name = entry.path().filename().string();
-    // Figures have times in them.
+    // Figures contain times.
     if (absl::EndsWith(name, ".evaluation.pb") ||
         absl::EndsWith(name, ".benchmark.pb")) {
       continue;

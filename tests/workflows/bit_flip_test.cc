@@ -1,5 +1,5 @@
-// A flipped bit in anything that runs keep is noticed or harmless: the next run
-// has the same verdict and figures as if nothing had happened.
+// Tests that a flipped bit in anything that runs keep is noticed or harmless:
+// the next run has the same verdict and figures as if nothing had happened.
 
 #include <cstdio>
 #include <filesystem>
@@ -21,8 +21,8 @@ using google::protobuf::Value;
 
 constexpr int kGateFailed = 3;
 
-// Returns whether a member of results.json is about when, how fast and how
-// often something was done, which no two runs have in common.
+// Returns whether a member of results.json says when, how fast or how often
+// something was done, which differs between runs.
 bool IsOfTime(const std::string& name) {
   static const auto* const names = new std::set<std::string>{
       "started", "start", "state", "timing", "notes", "work_seconds"};
@@ -38,7 +38,7 @@ void RemoveTimes(Value* value) {
   }
   if (!value->has_struct_value()) return;
   auto& members = *value->mutable_struct_value()->mutable_fields();
-  // The files of evaluations have times in them.
+  // The files of evaluations contain times.
   const auto path = members.find("path");
   if (path != members.end() &&
       absl::EndsWith(path->second.string_value(), ".evaluation.pb")) {
@@ -54,7 +54,7 @@ void RemoveTimes(Value* value) {
   }
 }
 
-// Returns everything in results.json but times.
+// Returns everything in results.json except times.
 std::string Figures(const TestFolder& folder) {
   Value results = ParseJson(folder.Read("out/results.json"));
   RemoveTimes(&results);
@@ -103,7 +103,7 @@ TEST(BitFlip, IsNoticedOrHarmless) {
   std::mt19937 random(17);
   const int rounds = FuzzRounds(16);
   for (int i = 0; i < rounds; ++i) {
-    // Half of them are in the run's folder, half in the work folder.
+    // Half of the flips are in the run's folder, half in the work folder.
     const bool in_run = i % 2 == 0;
     const std::vector<std::string> files =
         FilesIn(folder.Path(in_run ? "out" : "work"));
@@ -116,7 +116,7 @@ TEST(BitFlip, IsNoticedOrHarmless) {
     }
     ProgramRun run = workflow.Run();
     if (absl::EndsWith(path, "out/manifest.json")) {
-      // Nobody knows any more whose files these are.
+      // It is no longer known whose files these are.
       EXPECT_THAT(run, Fails("manifest"));
       fs::remove_all(folder.Path("out"));
       run = workflow.Run();

@@ -1,4 +1,4 @@
-// requant cache as people use it, beside runs that use the same folder.
+// Tests requant cache as people use it, beside runs that use the same folder.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -100,7 +100,7 @@ TEST(Cache, KeepsWhatARunningAndAStoppedRunNeed) {
   EXPECT_THAT(Cache(folder, {"list"}).out,
               HasSubstr("(needed by: requant run"));
 
-  // Once it went on to its end, under whatever options, nothing is needed.
+  // Once the run has been completed, with whatever options, nothing is needed.
   EXPECT_THAT(workflow.Run({"--jobs=1"}), Exits(3));
   EXPECT_THAT(Keys(folder), IsSupersetOf(needed));
   EXPECT_THAT(Cache(folder, {"prune", "--max_gb=0"}), Exits(0));

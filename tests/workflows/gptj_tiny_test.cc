@@ -1,6 +1,6 @@
-// The tiny GPT-J, a model that keeps its variables: the shipped workflow, and
-// what calibration and benchmark make of it. The workflow's own gates see that
-// the model comes back as it was.
+// Tests the tiny GPT-J, a model that keeps its variables: the shipped workflow,
+// and its calibration and benchmark. The workflow's own gates check that the
+// model otherwise stays the same.
 
 #include <cmath>
 
@@ -26,15 +26,15 @@ TEST(GptjTiny, PredictsMoreThanFrequenciesDo) {
   EXPECT_EQ(At(json, "metrics/records").number_value(), 512 * 64);
   const double perplexity =
       std::exp(At(json, "metrics/log_loss").number_value());
-  // No model that knows only how frequent each character is can do better than
-  // 20.1 on them.
+  // A model that knows only the frequency of each character cannot reach less
+  // than 20.1 on these texts.
   EXPECT_LE(perplexity, 20.1 / 2);
   EXPECT_GT(perplexity, 1);
 }
 
 TEST(GptjTiny, LosesLittleWithCalibratedRanges) {
   const TestFolder folder;
-  // It finds no Python.
+  // The run finds no Python.
   ASSERT_THAT(RunProgram(kRequant,
                          {"run", "gptj_tiny_qdq", "--set=eval_records=192",
                           "--work_dir=" + folder.Path("work"),
@@ -42,7 +42,7 @@ TEST(GptjTiny, LosesLittleWithCalibratedRanges) {
                          {"PATH=/nowhere"}),
               Exits(0));
   const Value results = ParseJson(folder.Read("out/results.json"));
-  // Returns a figure of a stage's comparison with the original.
+  // Returns a figure from a stage's comparison with the original.
   const auto figure = [&](const std::string& name, const std::string& path) {
     for (const Value& stage : At(results, "stages").list_value().values()) {
       if (At(stage, "name").string_value() != name) continue;
@@ -51,7 +51,7 @@ TEST(GptjTiny, LosesLittleWithCalibratedRanges) {
     ADD_FAILURE() << "no stage " << name;
     return -1.0;
   };
-  // The published ranges must do harm, or the share says nothing.
+  // The published ranges must do harm, or the share means nothing.
   const double mse = figure("fixed", "squared_change/mean");
   EXPECT_GT(mse, 0.1);
   EXPECT_LE(figure("calibrated", "squared_change/mean"), 0.01 * mse);
@@ -90,7 +90,7 @@ ProgramRun Calibrate(const std::string& output, const Words& flags) {
              flags));
 }
 
-// All tensors of a batch together have 12 MB.
+// All tensors of a batch together take 12 MB.
 TEST(GptjTinyCalibration, IsTheSameInSeveralRunsPerBatch) {
   const TestFolder folder;
   for (const std::string held : {"512", "1"}) {

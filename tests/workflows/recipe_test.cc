@@ -1,7 +1,7 @@
-// The ten steps of the published recipe and the fast way from its fifth step,
-// from the command line, on the embedded model and on one of another kind:
-// every stage keeps the float graph's accuracy, and every graph is made of op
-// combinations that are right on today's TensorFlow.
+// Tests the ten steps of the published recipe, and the fast way from its fifth
+// step, on the command line, with the embedded model and one of another kind:
+// every stage keeps the float graph's accuracy, and every graph has only op
+// combinations that are right in the current TensorFlow.
 
 #include "tests/support/recipe.h"
 
@@ -16,13 +16,13 @@
 namespace requant::recipe_test {
 namespace {
 
-// The recipe's batches of 1024 divide it.
+// A multiple of the recipe's batch size of 1024.
 constexpr int kCalibrationRecords = 10240;
 constexpr int kEvaluationRecords = 20000;
-// Enough for the wider bounds of the embedded model's stages.
+// These are enough for the wider bounds of the embedded model's stages.
 constexpr int kStageRecords = 10000;
 
-// What a graph must keep, on this many records.
+// The bounds that a graph must meet on this many records.
 struct Bounds {
   int records;
   double least_agreement;
@@ -53,7 +53,7 @@ void ExpectKept(Recipe& recipe, const std::string& graph,
       << graph;
   EXPECT_THAT(result.layer(), Not(IsEmpty())) << graph;
   EXPECT_THAT(result.unmatched_layer(), IsEmpty()) << graph;
-  // Rounding alone is 0.29 of a step.
+  // Rounding alone causes 0.29 of a step.
   EXPECT_LE(error, 1.5) << graph;
   EXPECT_LE(shift, 1.5) << graph;
 }
@@ -64,8 +64,8 @@ void ExpectRightCombinations(const Recipe& recipe, const std::string& file) {
   EXPECT_THAT(OverflowingPairs(graph), IsEmpty()) << file;
 }
 
-// Ranges of the float graph in place of those that three runs of quantized
-// graphs log.
+// Freezes ranges of the float graph instead of those that three runs of
+// quantized graphs log.
 void FreezeByOneCalibration(Recipe& recipe, const std::string& out) {
   const std::string ranges =
       absl::StrCat("(ranges_file=\"", recipe.folder.Path(kRangeTable), "\") ");
@@ -77,8 +77,8 @@ void FreezeByOneCalibration(Recipe& recipe, const std::string& out) {
       {"--outputs=" + recipe.output});
 }
 
-// Returns a dynamic graph with its layers as the original made them, where they
-// read a QuantizeV2: MIN_FIRST, and the bias as it is.
+// Returns a dynamic graph with the layers that read a QuantizeV2 as the
+// original made them: MIN_FIRST, with an unchanged bias.
 GraphDef AsTheOriginal(GraphDef graph) {
   for (NodeDef& node : *graph.mutable_node()) {
     if (!absl::StartsWith(node.op(), "QuantizedMatMul")) continue;
@@ -104,7 +104,7 @@ void ExpectTheOriginalIsSeen(Recipe& recipe) {
   EXPECT_THAT(run.out, HasSubstr("\"verdict\": \"FAIL\""));
 }
 
-// Models, and what their int8 stages and their fast graph must keep.
+// The models, with the bounds for their int8 stages and their fast graph.
 struct WideDeep {
   static constexpr char kName[] = "WideDeep";
   // Measured: agreement .9948 to .9952, mean change .0039 to .0040.
@@ -134,7 +134,7 @@ struct MixedLayersModel {
 using MixedLayers = MixedLayersModel<false>;
 using MixedLayersFromStep3 = MixedLayersModel<true>;
 
-// Returns the one run of a model's recipe that all tests look at.
+// Returns the run of a model's recipe that all tests share.
 template <typename Model>
 Recipe& RunOf() {
   static const std::unique_ptr<Recipe> run = [] {
@@ -172,7 +172,7 @@ TYPED_TEST(RecipeTest, OneCalibrationServesAllFreezes) {
   ExpectKept(RunOf<TypeParam>(), "calibrated.pb", TypeParam::kStages);
 }
 
-// Garbage, and no kernel says so.
+// The graph computes garbage, and no kernel reports it.
 TYPED_TEST(RecipeTest, TheGateSeesTheOriginalsDynamicGraph) {
   ExpectTheOriginalIsSeen(RunOf<TypeParam>());
 }
@@ -186,8 +186,8 @@ TYPED_TEST(RecipeTest, NoStageHoldsAWrongCombination) {
   }
 }
 
-// On CPUs with VNNI this is another kernel, which saturates where weights
-// allow it.
+// On CPUs with VNNI this uses another kernel, which saturates if the weights
+// are too large.
 TYPED_TEST(RecipeTest, FinalGraphsAreAsGoodWithoutVnni) {
   const Words avx2 = {"ONEDNN_MAX_CPU_ISA=AVX2"};
   const auto agreement = [&](const char* graph) {

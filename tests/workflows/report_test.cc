@@ -1,5 +1,5 @@
-// report.html as a browser shows it: that it is drawn, that it says what
-// results.json says, on wide and narrow screens, bright and dark.
+// Tests report.html as a browser shows it: it is drawn and says what
+// results.json says, on wide and narrow screens, in light and dark mode.
 
 #include <unistd.h>
 
@@ -32,8 +32,8 @@ using google::protobuf::Value;
 constexpr int kDesktop = 1280;
 constexpr int kPhone = 390;
 
-// A page with reports in frames, which looks at each of them and leaves what it
-// found as JSON. Frames may be as narrow as a phone, which windows may not.
+// A page with reports in frames, which inspects each of them and stores the
+// findings as JSON. Unlike windows, frames may be as narrow as a phone.
 constexpr char kProbe[] = R"(<!DOCTYPE html><html><body style="margin:0">
 <!--FRAMES--><script type="application/json" id="probe"></script><script>
 function look(frame) {
@@ -74,9 +74,9 @@ window.onload = () => {
 
 // A page as a browser shows it.
 struct RenderedPage {
-  // The document after its scripts ran, as HTML.
+  // The document as HTML after its scripts have run.
   std::string dom;
-  // What pages and the browser wrote to the console, a line each.
+  // The lines that pages and the browser wrote to the console.
   std::vector<std::string> console;
 };
 
@@ -88,7 +88,7 @@ std::optional<std::string> FindBrowser() {
   return std::nullopt;
 }
 
-// Forgo the sandbox, which containers do not allow, and the network.
+// Turn off the sandbox, which containers do not allow, and the network.
 constexpr char kBrowserFlags[] =
     "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage "
     "--no-first-run --disable-background-networking "
@@ -135,7 +135,7 @@ absl::StatusOr<RenderedPage> RunBrowser(const std::string& path,
   return page;
 }
 
-// Fails unless there is a browser that starts, and says what is the matter.
+// Fails with the reason unless there is a browser that starts.
 absl::Status CheckBrowser() {
   REQUANT_ASSIGN_OR_RETURN(const RenderedPage page,
                            RunBrowser("/dev/null", {"--dump-dom"}));
@@ -143,7 +143,7 @@ absl::Status CheckBrowser() {
   return absl::UnavailableError("Chromium starts, but shows no page");
 }
 
-// Names of any length, texts that look like markup.
+// Returns a run with long names and with texts that look like markup.
 RunRecord HostileRun() {
   RunRecord record = RefusedRun();
   AppendToEveryText(
@@ -154,7 +154,7 @@ RunRecord HostileRun() {
   return record;
 }
 
-// Returns a run whose verified stages are judged by their squared errors too.
+// Returns a run whose verified stages are also judged by squared errors.
 RunRecord SquaredRun() {
   RunRecord record = PassedRun();
   for (StageRecord& stage : *record.mutable_stage()) {
@@ -182,7 +182,7 @@ struct Frame {
   int width = kDesktop;
 };
 
-// All reports are looked at in two pages: a browser takes seconds to start.
+// Two pages serve for all reports, because a browser takes seconds to start.
 class Report : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -212,7 +212,7 @@ class Report : public testing::Test {
     if (!browser_->ok()) GTEST_SKIP() << browser_->message();
   }
 
-  // Returns what was found in the report of this name.
+  // Returns the findings for the report of this name.
   static const Value& Seen(const std::string& name) {
     return At(name == "dark" ? *dark_ : *bright_, name);
   }
@@ -272,7 +272,7 @@ class Report : public testing::Test {
   static inline Value* dark_ = nullptr;
 };
 
-// Numbers of the page by row and figure; without those that it has as a dash.
+// Returns the page's numbers by row and figure, without those shown as a dash.
 std::map<std::pair<std::string, std::string>, double> Numbers(
     const Value& figures) {
   std::map<std::pair<std::string, std::string>, double> numbers;
@@ -399,7 +399,7 @@ TEST_F(Report, SaysHowARunEndedAndWhere) {
     EXPECT_EQ(Text(Seen(name), "title"), title);
   }
   EXPECT_EQ(Text(Seen("refused"), "outcome"), "gate_failed");
-  // There are no charts without numbers.
+  // Without numbers there are no charts.
   EXPECT_EQ(Number(Seen("one"), "canvases"), 1);
 }
 

@@ -1,6 +1,6 @@
-// Runs of the shipped workflows, with the gates as shipped: one in which
-// nothing is wrong passes, whatever the records and the model, and one in which
-// a stage has a defect (tests/defects) is stopped at the right stage.
+// Tests runs of the shipped workflows with the gates as shipped: a run without
+// defects passes, whatever the records and the model, and a run in which a
+// stage has a defect (tests/defects) is stopped at the right stage.
 
 #include <iostream>
 #include <string_view>
@@ -23,7 +23,7 @@ using google::protobuf::Value;
 // A model that the shipped workflows can run.
 struct Model {
   std::string name;
-  // What `requant run` needs: "--set=model=…".
+  // The arguments that `requant run` needs: "--set=model=…".
   Words settings;
 };
 
@@ -43,13 +43,13 @@ std::vector<Model> Models() {
 
 struct JudgedRun {
   int exit_code = -1;
-  // What it printed, for messages.
+  // The run's output, for messages.
   std::string text;
-  // The stage whose work or verification ended the run; "": none did.
+  // The stage whose work or verification ended the run; "" if none did.
   std::string stopped_at;
   // The gates of that stage that failed.
   std::vector<std::string> failed_gates;
-  // Gates of any stage that are not certain, as "stage: sentence".
+  // Gates of any stage with an uncertain verdict, as "stage: sentence".
   std::vector<std::string> uncertain;
 };
 
@@ -83,9 +83,9 @@ void ReadStage(const Value& stage, JudgedRun* run) {
 
 const char* NameOf(bool fast) { return fast ? "wide_deep_fast" : "wide_deep"; }
 
-// Runs all but the benchmark of the published workflow, or of the fast one, in
-// a work folder that runs may share, so that each does only what none before it
-// has done. There are enough records for verdicts that are certain.
+// Runs the published workflow, or the fast one, without the benchmark, in a
+// work folder that runs may share, so that each does only what no earlier one
+// has done. There are enough records for certain verdicts.
 JudgedRun RunShipped(const TestFolder& folder, bool fast, const Model& model,
                      const Words& more, const Words& variables = {}) {
   static int runs = 0;
@@ -119,14 +119,14 @@ struct CleanRun {
   int data_seed;
 };
 
-// Lets every model with either workflow take its turn, each time with other
-// records: two runs, or fifty in the long test.
+// Returns runs that cycle through the models and both workflows, each with
+// other records: two runs, or fifty in the long test.
 std::vector<CleanRun> CleanRuns() {
   const std::vector<Model> models = Models();
   const int count = FuzzRounds(2);
   std::vector<CleanRun> runs;
   for (int i = 0; i < count; ++i) {
-    // Small models first: the default run is short.
+    // Small models come first, so that the default run is short.
     runs.push_back({models[(i + 1) % models.size()], i % 2 != 0, i + 2});
   }
   return runs;
@@ -151,8 +151,8 @@ INSTANTIATE_TEST_SUITE_P(Runs, Clean, testing::ValuesIn(CleanRuns()),
                                                info.param.data_seed);
                          });
 
-// Returns a few, of each kind of stage, in the default run; all of them in the
-// long one.
+// Returns a few defects of each kind of stage in the default run, all of them
+// in the long one.
 std::vector<Defect> ChosenDefects() {
   std::vector<Defect> defects = AllDefects();
   if (FuzzRounds(1) > 1) return defects;
@@ -175,7 +175,7 @@ class PlantedDefect : public testing::TestWithParam<Defect> {
   static inline TestFolder* folder_ = nullptr;
 };
 
-// On a small model where it must not take long.
+// A small model is used where the test must not take long.
 TEST_P(PlantedDefect, StopsTheRun) {
   const Defect& defect = GetParam();
   Words variables;

@@ -1,5 +1,5 @@
-// The embedded Wide & Deep model as people use it: records, a frozen graph, and
-// the accuracy that the training script recorded.
+// Tests the embedded Wide & Deep model as people use it: records, a frozen
+// graph, and the accuracy that the training script recorded.
 
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
@@ -52,7 +52,7 @@ TEST_F(EmbeddedWideDeepTest, HasTheAccuracyThatItsTrainingRecorded) {
   Freeze();
   const ProgramRun run = Evaluate("raw", "eval.tfrecord");
   ASSERT_THAT(run, Prints("Total test records           :  100000\n"));
-  // A hundredth of a point.
+  // The tolerance is a hundredth of a point.
   EXPECT_NEAR(NumberIn(run.out, kCorrectPredictions), recorded,
               kRecords / 10000);
 }
@@ -80,8 +80,8 @@ TEST_F(EmbeddedWideDeepTest, ReadsTheSameFromCsv) {
   EXPECT_GT(correct, 1000);
 }
 
-// Removes the categories from a third of a text file's rows, as the challenge's
-// files have fields that are empty.
+// Removes the categories from a third of a text file's rows, because the
+// challenge's files have empty fields too.
 std::string WithoutSomeCategories(const std::string& text) {
   std::vector<std::string> lines = absl::StrSplit(text, '\n');
   for (size_t row = 0; row + 1 < lines.size(); row += 3) {
@@ -92,7 +92,7 @@ std::string WithoutSomeCategories(const std::string& text) {
   return absl::StrJoin(lines, "\n");
 }
 
-// The original's preprocessing and its training took them for other words.
+// The original's preprocessing and training mapped these to different words.
 TEST_F(EmbeddedWideDeepTest, TakesMissingValuesAsPreprocessingDoes) {
   WideDeepRecipe recipe(1, 1);
   recipe.MakeFloatGraph();
@@ -121,8 +121,8 @@ TEST(WideDeepGraph, TellsItsInputsAndItsOutput) {
   };
   EXPECT_THAT(summarize("model"), Prints("Found 39 possible inputs",
                                          "name=Placeholder_38", kOutput));
-  // Step 1 of the published recipe, on the training graph, which has the label
-  // too.
+  // This is step 1 of the published recipe, on the training graph, which also
+  // has the label.
   const std::string output = absl::StrCat("(name=", kOutput);
   EXPECT_THAT(
       summarize("graph.pbtxt.gz"),

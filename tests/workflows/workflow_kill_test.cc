@@ -1,5 +1,5 @@
-// A run that is killed at any instant goes on where it was: what was finished
-// is neither lost nor done again, and all graphs and range tables are as if
+// Tests that a run killed at any instant continues where it was: finished work
+// is neither lost nor repeated, and all graphs and range tables are as if
 // nothing had happened.
 
 #include <signal.h>
@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// The published recipe in the long test, all but the benchmark, whose figures
-// are never the same; elsewhere what takes seconds.
+// Returns arguments for the published recipe in the long test, without the
+// benchmark, whose figures always differ; otherwise, for `workflow`.
 Words Arguments(const TinyWorkflow& workflow) {
   if (FuzzRounds(1) == 1) return workflow.Arguments();
   const TestFolder& folder = workflow.folder;
@@ -30,7 +30,7 @@ Words Arguments(const TinyWorkflow& workflow) {
 }
 int ExitCode() { return FuzzRounds(1) == 1 ? kExitAccuracyGate : kExitOk; }
 
-// Returns when each finished task was published, by its key.
+// Returns the time when each finished task was published, by its key.
 std::map<std::string, fs::file_time_type> Published(const TestFolder& folder) {
   std::map<std::string, fs::file_time_type> times;
   std::error_code error;
@@ -42,7 +42,7 @@ std::map<std::string, fs::file_time_type> Published(const TestFolder& folder) {
   return times;
 }
 
-// Kills a run after `seconds`, unless it ends before; returns whether it did.
+// Kills a run after `seconds` unless it ends before. Returns whether it did.
 bool RunAndKill(const TinyWorkflow& workflow, double seconds) {
   const auto end = Clock::now() + std::chrono::duration<double>(seconds);
   const pid_t pid = StartProgram(kRequant, Arguments(workflow));

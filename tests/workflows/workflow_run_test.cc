@@ -1,4 +1,4 @@
-// requant run as people use it, on the published recipe with few records.
+// Tests requant run as people use it, on the published recipe with few records.
 
 #include <signal.h>
 
@@ -23,7 +23,7 @@ auto Does(const Names& tasks) {
   return Exits(0, testing::ResultOf(TasksDone, tasks));
 }
 
-// Two graphs of the first run against each other; GATE is the second's.
+// Compares two graphs of the first run; GATE is the second graph's.
 constexpr char kJudged[] = R"pb(
   evaluation {
     name: "records"
@@ -53,7 +53,7 @@ constexpr char kJudged[] = R"pb(
     after: "int8"
   })pb";
 
-// All tests share one work folder that has everything.
+// All tests share one work folder with all results.
 class WorkflowRun : public testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -72,7 +72,7 @@ class WorkflowRun : public testing::Test {
   static std::string Made(const std::string& name) {
     return absl::StrCat(Out(), "/", name);
   }
-  // Runs with what the first run did, into a folder of its own.
+  // Runs with the results of the first run, into a new folder.
   ProgramRun Again(const Words& more) {
     return RunSmall(Work(), own_.Path("out"), more);
   }
@@ -120,7 +120,7 @@ TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
               Exits(0));
 }
 
-// The tests of workflows/run have what each of its flags does.
+// The tests of workflows/run cover each of its flags.
 TEST_F(WorkflowRun, DoesWhatIsAskedForAndNothingTwice) {
   EXPECT_THAT(RunSmall(own_.Path("work"), own_.Path("out"), {"--dry_run"}),
               Prints("it never ran here"));
@@ -141,7 +141,7 @@ TEST_F(WorkflowRun, GivesTheSameBytesInAnotherFolder) {
   ExpectSameGraphsAndRanges(Out(), own_.Path("out"));
 }
 
-// Interrupts a run when `line` is seen on its stderr.
+// Interrupts a run once its stderr has a line that contains `line_end`.
 ProgramRun Interrupted(const Words& arguments, std::string_view line_end) {
   ProgramRun run;
   ChildOptions options;
@@ -170,7 +170,7 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
   EXPECT_TRUE(fs::exists(own_.Path("out/wide_deep_frozen_fp32_graph.pb")));
   const Names before = TasksDone(stopped.error);
   EXPECT_TRUE(before.count("freeze") > 0 && before.count("trim") == 0);
-  // The command to go on leaves out what would do everything again.
+  // The command to continue leaves out what would repeat everything.
   arguments.resize(arguments.size() - 3);
   std::string command = "  requant";
   for (const std::string& argument : arguments) {
@@ -187,7 +187,7 @@ TEST_F(WorkflowRun, StopsWhenInterruptedAndGoesOnLater) {
 TEST_F(WorkflowRun, StopsWhenTheDiskIsFullAndGoesOnLater) {
   const SmallDisk disk(own_.Path("disk"), "size=120m");
   if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
-  // The first time that stage freeze is done, something else takes all space.
+  // When stage freeze is first done, another file takes up all disk space.
   const std::string filler = own_.Write(
       "fill", absl::StrReplaceAll("#!/bin/sh\n"
                                   "[ -e FILLED ] && exit 0\n"
@@ -202,7 +202,7 @@ TEST_F(WorkflowRun, StopsWhenTheDiskIsFullAndGoesOnLater) {
                {"--only=trim", absl::StrCat("--tamper=freeze=", filler)});
   const ProgramRun stopped = RunProgram(kRequant, arguments);
   EXPECT_THAT(stopped, Exits(1));
-  // Lines are wrapped where the folder's path puts them.
+  // Where lines are wrapped depends on the folder's path.
   EXPECT_THAT(stopped.out,
               testing::ContainsRegex("No[ \n]+space[ \n]+left[ \n]+on[ \n]+"
                                      "device"));
@@ -218,11 +218,11 @@ TEST_F(WorkflowRun, EndsWithCode3BehindAGateThatFails) {
   EXPECT_THAT(run, Exits(3));
   EXPECT_EQ(TasksDone(run.error).count("behind"), 0);
   EXPECT_THAT(run.out, HasSubstr("mean output change"));
-  // Judged anew with another limit, from what is cached.
+  // The results are judged again with another limit, from cached data.
   EXPECT_THAT(Judge("max_mean_output_change: 0.1", ""), Does({"behind"}));
 }
 
-// Of 4000 records 500 are taken first, then 2000, then all.
+// Of 4000 records, 500 are taken first, then 2000, then all.
 TEST_F(WorkflowRun, TakesMoreRecordsBeforeItIsNotCertain) {
   const std::string gate = "max_accuracy_drop: 0.0001";
   EXPECT_THAT(Judge(gate, "records: '500'"), Prints("INCONCLUSIVE"));

@@ -12,7 +12,7 @@ namespace {
 
 using tensorflow::NodeDef;
 
-// A bias may take this much of a qint32; the rest is for the products.
+// A bias may take up this much of a qint32; the rest is for the products.
 constexpr double kLargestBiasCode = 1 << 29;
 
 void BecomeDequantize(const std::string& codes, GraphIndex* index,
@@ -144,13 +144,13 @@ void RemoveFloatLayers(
   GraphIndex& index = builder->index();
   for (const FloatLayer& layer : layers) {
     if (layer.activation != nullptr) index.SetInputs(layer.activation, {});
-    // From the last to the first, so that each one's reader is gone.
+    // Goes from last to first, so that each node's reader is already gone.
     for (const NodeDef* node : {layer.bias_add, layer.matmul}) {
       if (node == nullptr || node == layer.last()) continue;
       builder->RemoveUnread(std::string(node->name()));
     }
   }
-  // Now only float readers of the layers' last nodes are left.
+  // Now the layers' last nodes have only float readers left.
   for (const FloatLayer& layer : layers) {
     if (layer.activation == nullptr) continue;
     const std::string name = layer.activation->name();

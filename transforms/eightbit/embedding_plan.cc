@@ -25,12 +25,12 @@ namespace {
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Far more than models have between a table and its quantization.
+// Models have far fewer nodes than this between a table and its quantization.
 constexpr int kMaxDepth = 64;
 
 enum class OpKind { kOther, kConcat, kPack, kArrange, kGather };
 
-// Knows only ops that have kernels for quint8 and qint8.
+// Recognizes only ops that have kernels for quint8 and qint8.
 OpKind KindOf(const NodeDef& node) {
   static const auto* kinds = new absl::flat_hash_map<std::string, OpKind>{
       {"Concat", OpKind::kConcat},   {"ConcatV2", OpKind::kConcat},
@@ -49,7 +49,7 @@ bool HasControlInputs(const NodeDef& node) {
          ParseTensorName(node.input(node.input_size() - 1)).control();
 }
 
-// Returns what QuantizeV2 computes; an error says why that is not known.
+// Returns what a QuantizeV2 computes, or why that is not known.
 absl::StatusOr<CodeFormula> FormulaOf(const GraphIndex& index,
                                       const NodeDef& quantize) {
   if (DataInputs(quantize) != 3) {
@@ -105,22 +105,22 @@ class Planner {
   }
 
   EmbeddingPlans Plan() {
-    // A table that must also stay as it is would only make the graph bigger; it
-    // is taken out, which can leave another one with a reader more.
+    // Quantizing a table that must also stay in float only makes the graph
+    // bigger. Leaving it out can give another table one more float reader.
     EmbeddingPlans plans = PlanOnce();
     while (KeepSharedTables(plans)) plans = PlanOnce();
     return plans;
   }
 
  private:
-  // What a tensor turned out to be.
+  // The kinds of tensors.
   enum class Source {
-    kFloat,     // to be quantized where it is
-    kConstant,  // nothing but constants
-    kLookup,    // rows of tables, at least in part
+    kFloat,     // must be quantized in place
+    kConstant,  // consists only of constants
+    kLookup,    // contains rows of tables
   };
 
-  // How much of a plan was there, to go back to.
+  // The sizes of a plan's lists, for undoing later additions.
   struct Mark {
     size_t retyped;
     size_t constants;
@@ -147,8 +147,8 @@ class Planner {
     return plans;
   }
 
-  // Completes a plan that has one QuantizeV2. The error says why that stays
-  // where it is.
+  // Completes a plan that has one QuantizeV2. The error says why it cannot
+  // move.
   absl::Status PlanMove(EmbeddingPlan* plan) {
     plan_ = plan;
     NodeDef* quantize = plan->quantizes.front();
@@ -196,8 +196,8 @@ class Planner {
     return equal;
   }
 
-  // Adds to the plan what is needed to read codes at `place`, or nothing when
-  // the result is kFloat. `readers` is how many places may read the tensor.
+  // Adds to the plan what is needed to read codes at `place`, or nothing if the
+  // result is kFloat. At most `readers` places may read the tensor.
   Source Visit(ReadingPlace place, int readers, int depth) {
     if (NodeDef* constant = ConstantAt(place); constant != nullptr) {
       if (!IsFinite(*constant)) return NotFinite(*constant);
@@ -245,8 +245,8 @@ class Planner {
     if (DataInputs(*gather) < 2) return Source::kFloat;
     NodeDef* table = ConstantAt({gather, 0});
     if (table == nullptr) return Source::kFloat;
-    // Such a gather gives 0 for an index that is out of bounds, which is a
-    // float and not always the code 0.
+    // Such a gather gives 0 for an index out of bounds: the float 0, whose code
+    // is not always 0.
     const std::string policy =
         StringAttribute(*gather, "bad_indices_policy", "");
     if (policy == "IGNORE") {
@@ -273,7 +273,7 @@ class Planner {
     }
     if (!any_lookup) return floats.empty() ? Source::kConstant : Source::kFloat;
     for (const ReadingPlace& place : floats) {
-      // TensorFlow quantizes what it can fold by another formula.
+      // TensorFlow quantizes what it can fold with a different formula.
       if (IsConstantExpression(*place.node, place.input)) {
         return Obstacle(absl::StrCat(
             "\"", concat->input(place.input),
@@ -311,8 +311,8 @@ class Planner {
                      "\" is damaged or has values that are not finite"));
   }
 
-  // Returns whether nobody but `readers` nodes of the plan, one of which is
-  // `reader`, sees the values of `node`.
+  // Returns whether only `readers` nodes of the plan, one of which is `reader`,
+  // see the values of `node`.
   bool MayChangeType(const NodeDef& node, const NodeDef& reader, int readers) {
     const bool is_named = named_.contains(node.name());
     if (!is_named && CountReads(node) == readers) return true;
@@ -344,7 +344,7 @@ class Planner {
     return reads;
   }
 
-  // Returns whether rows of a constant come out of `node`.
+  // Returns whether the values of `node` include rows gathered from a constant.
   bool ReachesTable(const NodeDef& root) const {
     std::vector<const NodeDef*> stack = {&root};
     absl::flat_hash_set<const NodeDef*> seen;
@@ -397,7 +397,7 @@ class Planner {
     return found->second;
   }
 
-  // Returns whether nothing that is fed or read in a run reaches this input.
+  // Returns whether this input depends on nothing that is fed or read in a run.
   bool IsConstantExpression(const NodeDef& reader, int input) const {
     std::vector<const NodeDef*> stack = {index_.Producer(reader, input)};
     absl::flat_hash_set<const NodeDef*> seen;
@@ -416,9 +416,9 @@ class Planner {
     return true;
   }
 
-  // Finds tables that something still reads as floats once the plans are
-  // carried out, or that would have as many copies as a float has bytes.
-  // Returns whether there are new ones.
+  // Finds tables that would still be read as floats after the plans are carried
+  // out, or that would need as many copies as a float has bytes. Returns
+  // whether it found any.
   bool KeepSharedTables(const EmbeddingPlans& plans) {
     struct Copies {
       absl::flat_hash_set<std::pair<const NodeDef*, int>> readers;
@@ -486,9 +486,9 @@ class Planner {
   }
 
   const GraphIndex& index_;
-  // Inputs and outputs of the graph.
+  // The nodes that are inputs or outputs of the graph.
   absl::flat_hash_set<std::string> named_;
-  // Tables that stay, and why.
+  // The tables that stay in float, with the reasons.
   absl::flat_hash_map<std::string, std::string> kept_;
   absl::flat_hash_map<std::string, bool> finite_;
   EmbeddingPlan* plan_ = nullptr;

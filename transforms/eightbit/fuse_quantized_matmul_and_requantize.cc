@@ -24,11 +24,11 @@
 #include "transforms/transform.h"
 
 // A layer with Relu becomes one QuantizedMatMulWithBiasAndReluAndRequantize,
-// under the Requantize's name. Without Relu that kernel, and …AndRequantize
-// too, would clip negative outputs to 0; so it becomes …AndDequantize, whose
-// float output replaces the Dequantize after it and is quantized again for what
-// reads the quint8. An …AndDequantize that is there already only gets another
-// bias: it is always qint32 (quantized_layer.h says why).
+// under the Requantize's name. For a layer without Relu that kernel, like
+// …AndRequantize, would clip negative outputs to 0, so the layer becomes
+// …AndDequantize, whose float output replaces the Dequantize after it and is
+// quantized again for readers of the quint8. An existing …AndDequantize only
+// gets another bias, which is always qint32 (quantized_layer.h says why).
 
 namespace requant {
 namespace {
@@ -38,8 +38,8 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Returns whether a node may go when nothing reads it any more: a layer's
-// matmul, its constants and what computed its range and bias.
+// Returns whether a node may be removed once nothing reads it: a layer's
+// matmul, its constants, and the nodes that computed its range and bias.
 bool MayBeRemoved(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>{
       "AddV2", "Const", "Maximum",        "Minimum",
@@ -66,7 +66,7 @@ class Fuser {
   const std::vector<std::string>& fused() const { return fused_; }
 
  private:
-  // Changes only the bias in a layer that is fused already, or in one without
+  // Changes only the bias of a layer that is already fused, or of one without
   // Relu, which the original does not fuse.
   absl::Status QuantizeBiasOnly(const QuantizedLayer& layer) {
     REQUANT_ASSIGN_OR_RETURN(std::string bias, AddBias(layer));
@@ -89,7 +89,7 @@ class Fuser {
                : tensorflow::DT_QINT32;
   }
 
-  // Adds the input that takes the place of the layer's bias.
+  // Returns the replacement of the layer's bias, which it adds if need be.
   absl::StatusOr<std::string> AddBias(const QuantizedLayer& layer) {
     if (BiasType(layer) == layer.bias.dtype()) {
       return layer.matmul->input(kBias);
@@ -104,9 +104,9 @@ class Fuser {
            (node->op() == "Minimum" || node->op() == "Maximum");
   }
 
-  // Returns the tensor with the constant that `reader` reads at `input`: the
-  // frozen one when the limits that quantize_eightbit puts on it leave it as it
-  // is, or else a new constant `name`.
+  // Returns a tensor holding the constant that `reader` reads at `input`: the
+  // frozen one if the limits that quantize_eightbit puts on it have no effect,
+  // and otherwise a new constant `name`.
   std::string WithoutLimits(const NodeDef& reader, int input,
                             const std::string& name) {
     const std::optional<float> value = ConstantInput(*index_, reader, input);
@@ -122,7 +122,7 @@ class Fuser {
     return builder_.AddScalar(name, *value);
   }
 
-  // Makes the range of the QuantizeV2 that feeds the layer a constant.
+  // Makes the range of the QuantizeV2 that feeds the layer constant.
   void RemoveInputLimits(const QuantizedLayer& layer) {
     constexpr int kMax = 2;
     NodeDef* quantize = index_->Producer(*layer.matmul, kA);
@@ -137,8 +137,8 @@ class Fuser {
     builder_.ReplaceInputs(quantize, std::move(inputs));
   }
 
-  // Returns the inputs of the fused node: those of the matmul with the bias
-  // replaced and the weight range of `layer`, then the output range.
+  // Returns the inputs of the fused node: the matmul's inputs with the bias
+  // replaced and with the weight range of `layer`, then the output range.
   absl::StatusOr<std::vector<std::string>> FusedInputs(
       const QuantizedLayer& layer) {
     std::vector<std::string> inputs(layer.matmul->input().begin(),
@@ -155,8 +155,8 @@ class Fuser {
     inputs.push_back(layer.requantize->input(kOutMax));
     inputs.back() = WithoutLimits(*layer.requantize, kOutMax,
                                   layer.requantize->name() + "/output_max");
-    // The kernel's code 0 means 0 whatever minimum it gets, and the next layer
-    // must get the same.
+    // For the kernel, code 0 means 0 whatever minimum it is given, and the next
+    // layer must be given the same minimum.
     if (layer.relu && !compat_ && layer.output.min != 0) {
       inputs[kInputs] =
           builder_.AddScalar(layer.requantize->name() + "/output_min", 0);
@@ -164,7 +164,7 @@ class Fuser {
     return inputs;
   }
 
-  // Turns `node` into a fused op, under the name it has.
+  // Turns `node` into a fused op without renaming it.
   void Become(NodeDef* node, const std::string& op, DataType output,
               const QuantizedLayer& layer, std::vector<std::string> inputs) {
     AppendControlInputs({layer.matmul, layer.requantize, node}, &inputs);
@@ -253,8 +253,8 @@ class Fuser {
     builder_.RemoveUnread(std::string(dequantizer->name()));
   }
 
-  // Turns the Requantize into a QuantizeV2 of the float output; both have the
-  // outputs quint8, min, max.
+  // Turns the Requantize into a QuantizeV2 of the float output; the outputs of
+  // both are quint8, min and max.
   void QuantizeAgain(NodeDef* requantize, const NodeDef& fused) {
     builder_.ReplaceInputs(
         requantize,
@@ -264,7 +264,7 @@ class Fuser {
     attributes.clear();
     attributes["T"].set_type(tensorflow::DT_QUINT8);
     attributes["mode"].set_s("MIN_FIRST");
-    // A Requantize takes its range as it is, however narrow.
+    // A Requantize uses its range as given, however narrow.
     attributes["ensure_minimum_range"].set_f(0);
   }
 
@@ -275,10 +275,10 @@ class Fuser {
   std::vector<std::string> fused_;
 };
 
-// Reads the layers that a Requantize completes, in compat mode only those with
-// Relu, as in the original; then the matmuls that get another bias and stay as
-// they are otherwise: those that are fused with a Dequantize already, and in
-// compat mode those without Relu.
+// Reads the layers that end with a Requantize, in compat mode only those with
+// Relu, as in the original. Then reads the matmuls of which only the bias
+// changes: those already fused with a Dequantize and, in compat mode, those
+// without Relu.
 absl::StatusOr<std::vector<QuantizedLayer>> ReadLayers(const GraphIndex& index,
                                                        GraphDef* graph,
                                                        bool compat) {

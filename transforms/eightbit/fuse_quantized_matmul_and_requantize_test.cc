@@ -25,19 +25,18 @@ struct LayerSpec {
   bool relu = true;
 };
 
-// A layer and its output's range.
+// A layer and the range of its output.
 struct RangedLayer {
   LayerSpec spec;
   float output_min;
   float output_max;
 };
 
-// A chain of quantized layers as freeze_max leaves it: x -> QuantizeV2 ->
-// layers
-// -> Requantize -> Dequantize "y", every range constant.
+// Builds a chain of quantized layers as freeze_max leaves it: x -> QuantizeV2
+// -> layers -> Requantize -> Dequantize "y", with constant ranges.
 class NetBuilder {
  public:
-  // Weight codes reach up to `levels`.
+  // Weight codes range up to `levels`.
   NetBuilder(int levels, float input_min, float input_max)
       : levels_(levels), input_min_(input_min), input_max_(input_max) {
     Scalar("x_min/frozen_min_only", input_min);
@@ -76,7 +75,7 @@ class NetBuilder {
     }
     *graph.add_node() = MakeConst(spec.name + "/weights", weights);
     *graph.add_node() = MakeConst(spec.name + "/bias", bias);
-    // The kernels take max/127 as one step of the weights.
+    // The kernels use max/127 as one step of the weights.
     Scalar(spec.name + "/weight_min", -top * 127 / levels_);
     Scalar(spec.name + "/weight_max", top * 127 / levels_);
     Scalar(spec.name + "/range/frozen_min", output_min);
@@ -125,7 +124,7 @@ class NetBuilder {
   std::string last_;
 };
 
-// Returns one small Relu layer after a QuantizeV2.
+// Returns a graph with one small Relu layer after a QuantizeV2.
 GraphDef OneLayer(float input_min = -1, float input_max = 3) {
   NetBuilder net(63, input_min, input_max, {{{"layer", 8, 4}, 0, 5}});
   return net.graph;
@@ -139,8 +138,8 @@ std::vector<int> CodesNamed(const GraphDef& graph, const std::string& name) {
   return codes;
 }
 
-// Returns a layer's biases as the original has them: truncated, at the scale of
-// an input of magnitude `range`, with `zero_point` per unit of weight code.
+// Returns a layer's biases as in the original: truncated, at the scale of an
+// input of magnitude `range`, with `zero_point` per unit of weight code.
 std::vector<int> CompatBiases(const GraphDef& graph, const std::string& layer,
                               float range, float zero_point = 0) {
   const float scale =
@@ -180,7 +179,7 @@ std::vector<double> ExactOutputs(const GraphDef& graph, const LayerSpec& spec,
   return outputs;
 }
 
-// Returns how many steps the codes are from the exact outputs.
+// Returns how many steps the codes are away from the exact outputs.
 double WorstError(const std::vector<double>& exact, const Tensor& codes,
                   double step) {
   double worst = 0;
@@ -192,8 +191,8 @@ double WorstError(const std::vector<double>& exact, const Tensor& codes,
   return worst;
 }
 
-// Expects that the codes of `layer`, up to `top`, are the nearest ones for its
-// input, codes from `min` to `max`.
+// Expects the codes of `layer`, up to `top`, to be the nearest ones for its
+// input, whose codes range from `min` to `max`.
 void ExpectNearestCodes(NetBuilder& net, const GraphDef& fused, int columns,
                         const std::string& input, float min, float max,
                         const LayerSpec& layer, float top, float bottom = 0) {
@@ -209,7 +208,7 @@ void ExpectNearestCodes(NetBuilder& net, const GraphDef& fused, int columns,
 
 class FusedChain : public testing::TestWithParam<int> {};
 
-// Real sizes, a negative input minimum and real-sized biases: every output of
+// With realistic sizes and biases and a negative input minimum, every output of
 // every layer is within one quantization step of a float reference.
 TEST_P(FusedChain, IsWithinOneStepOfAFloatReference) {
   const int levels = GetParam();
@@ -285,9 +284,9 @@ TEST(Fuse, RoundsTheBiasAtTheKernelsScaleWithTheZeroPointFoldedIn) {
   }
 }
 
-// The original: max(|min|, |max|) in place of max − min, and truncation. It
-// kept the frozen minimum and did not fuse a layer without Relu, but gave it a
-// truncated bias all the same.
+// The original used max(|min|, |max|) instead of max − min, and truncation. It
+// kept the frozen minimum and did not fuse a layer without Relu, but still gave
+// it a truncated bias.
 TEST(Fuse, CompatReproducesTheOriginalsBiases) {
   NetBuilder net(63, -1, 3,
                  {{{"l1", 8, 4}, 0.25f, 5},
@@ -307,7 +306,7 @@ TEST(Fuse, CompatReproducesTheOriginalsBiases) {
   MustRunGraph(run.graph, {{"x", net.Input(5, 8)}}, {"y"});
 }
 
-// Nor did it look at what QuantizeV2 makes of the range it is asked for.
+// The original ignored how QuantizeV2 changes the range it is asked for.
 TEST(Fuse, CompatTakesTheRequestedRangeOfAQuantize) {
   NetBuilder net(63, 1, 3, {{{"layer", 8, 4}, 0, 5}});
   const auto run = MustTransform(kFuseCompat, net.graph);
@@ -353,8 +352,8 @@ TEST(Fuse, AnInnerLayerWithoutReluIsQuantizedAgainWithItsSign) {
   ExpectNearestCodes(net, run.graph, 16, "inner", -3, 3, {"last", 8, 4}, 5);
 }
 
-// QuantizeV2 would widen a range below .01 on its own, and the next layer's
-// bias would not fit it.
+// QuantizeV2 would widen a range below .01 by itself, and the next layer's bias
+// would no longer match it.
 TEST(Fuse, ANarrowInnerRangeStaysAsItIs) {
   NetBuilder net(63, -0.01f, 0.01f,
                  {{{"inner", 16, 8, /*relu=*/false}, -0.002f, 0.003f},
@@ -374,7 +373,7 @@ TEST(Fuse, ALastRequantizeWithoutReluKeepsItsName) {
   EXPECT_EQ(NodeNamed(run.graph, "logits").op(), "QuantizeV2");
 }
 
-// On a quint8, SCALED means [0, max(|min|, |max|)].
+// For quint8, SCALED means [0, max(|min|, |max|)].
 TEST(Fuse, TakesTheRangeOfAScaledQuantize) {
   NetBuilder net(63, -2, 3, {{{"layer", 16, 8}, 0, 5}});
   (*MutableNode(&net.graph, "q")->mutable_attr())["mode"].set_s("SCALED");
@@ -410,7 +409,7 @@ TEST(Fuse, RepairsAWeightRangeThatIsNotSymmetric) {
   ExpectNearestCodes(net, run.graph, 16, "q", -1, 3, {"layer", 16, 8}, 5);
 }
 
-// The dynamic graphs of our own quantizer feed the op as SCALED with min 0.
+// Dynamic graphs of Requant's quantizer feed the op SCALED codes with min 0.
 TEST(Fuse, TakesAScaledInputWithConstantRange) {
   NetBuilder net(63, 0, 3, {{{"layer", 16, 8}, 0, 5}});
   AddNodes("zero = float{0}; three = float{3}", &net.graph);
@@ -443,7 +442,7 @@ TEST(Fuse, RefusesWhatIsNotConstantOrNotOfItsForm) {
              {"layer/bias = float<4>{nan}", "bias 0 of \"layer/matmul\""},
              {"layer/range/frozen_max = float{0}", "has an empty range"},
              {"layer/range/frozen_max = float{0}", "excluded_nodes"},
-             // A Relu layer's output that is never positive.
+             // The output of this Relu layer is never positive.
              {"layer/range/frozen_min = float{-2}; layer/range/frozen_max = "
               "float{-1}",
               "empty range"}}) {

@@ -39,11 +39,11 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Every range is wider, so that no scale is infinite.
+// Every range is made at least this wide, so that no scale is infinite.
 constexpr float kLeastFloor = 1e-12f;
-// QuantizeV2 makes a range at least so wide by itself.
+// QuantizeV2 itself makes every range at least this wide.
 constexpr float kWidthThatQuantizeEnsures = 0.01f;
-// An input that is of normal size uses only part of a range that is wider.
+// An input of ordinary magnitude uses only part of a range wider than this.
 constexpr float kDoubtfulFloor = 1;
 
 NodeDef MakeIntConst(const std::string& name, int value) {
@@ -60,38 +60,38 @@ void SetRangeOf(const std::string& tensor, NodeDef* node) {
   (*node->mutable_attr())[kRangeOfAttribute].set_s(tensor);
 }
 
-// The inputs' codes are MIN_FIRST, but those that are shifted.
+// Codes of inputs are MIN_FIRST unless they are shifted.
 std::string InputMode(bool shifted) { return shifted ? "SCALED" : "MIN_FIRST"; }
 
-// Float layers rewritten into eight-bit ones. For the MatMul M with the input X
-// and, where it is not quantized already, its run-time range:
+// Rewrites float layers into eight-bit ones. For the MatMul M, an input X that
+// is not already quantized is quantized over its run-time range:
 //
 //   M_eightbit_quantize_X = QuantizeV2(X, M_eightbit_min_X, M_eightbit_max_X)
 //
-// A layer with Relu or Relu6:
+// A layer with Relu or Relu6 becomes
 //
 //   M_eightbit_quantized_mat_mul = QuantizedMatMulWithBiasAndRelu
 //   M_eightbit_requant_range     = RequantizationRange
 //   M_eightbit_requantize        = Requantize to quint8
 //
 // whose quint8 the following layers read; for float readers the layer's last
-// node becomes a Dequantize. Another layer's last node becomes a
-// QuantizedMatMulWithBiasAndDequantize: no legacy kernel that requantizes keeps
-// negative values.
+// node becomes a Dequantize. The last node of any other layer becomes a
+// QuantizedMatMulWithBiasAndDequantize, since no legacy kernel that requantizes
+// keeps negative values.
 //
-// A float bias is wrong for a MIN_FIRST input that can be negative (TensorFlow
-// >= 2.14 computes garbage). So the codes of QuantizeV2 are given to the matmul
-// as those of x − min in [0, max − min], SCALED, and what this leaves out,
-// min · Σ_k w[k][j], is added to the bias in the graph.
+// With a MIN_FIRST input that can be negative, a float bias gives wrong results
+// (TensorFlow >= 2.14 computes garbage). So the matmul takes the codes of
+// QuantizeV2 as SCALED codes of x − min in [0, max − min], and the missing
+// term, min · Σ_k w[k][j], is added to the bias in the graph.
 //
 // The kernels hold the bias as qint32 at the scale of the input and the
-// weights. Where a batch leaves a Relu layer nearly dead, the range it gives is
-// so narrow that the next layer's bias would not fit and saturate silently. So
-// a layer asks for a range at least as wide as the biases of its readers need:
+// weights. If a batch leaves a Relu layer nearly dead, its range is so narrow
+// that the next layer's bias would silently saturate. So a layer requests a
+// range at least as wide as its readers' biases need:
 //
 //   M_eightbit_requant_floored_max = Maximum(RequantizationRange:1, a constant)
 //
-// and likewise a QuantizeV2 where the range that it ensures itself is too
+// A QuantizeV2 does the same where the range that it ensures by itself is too
 // narrow.
 class EightbitLayers {
  public:
@@ -100,7 +100,7 @@ class EightbitLayers {
                  const std::vector<std::string>& outputs)
       : builder_(index, outputs), rule_(rule) {}
 
-  // Rewrites all of `layers`, which must be those of the index's graph.
+  // Rewrites all of `layers`, which must belong to the index's graph.
   absl::Status Quantize(const std::vector<FloatLayer>& layers) {
     KeepUnreadOutputs(layers, &builder_);
     for (const FloatLayer& layer : layers) {
@@ -131,14 +131,14 @@ class EightbitLayers {
     return weights_.at(KeyOf(layer)).weights;
   }
 
-  // Names layers that have been rewritten and may be bad in eight bits.
+  // Returns warnings about layers that may be inaccurate in eight bits.
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   // A quint8 tensor with its range.
   struct Codes {
     std::string codes, min, max;
-    // Set for a QuantizeV2, whose `min` may be negative: these describe x −
+    // Set for a QuantizeV2: as its `min` may be negative, the codes are of x −
     // min.
     bool shifted = false;
     std::string zero, width;
@@ -146,7 +146,7 @@ class EightbitLayers {
   struct SharedWeights {
     QuantizedWeights weights;
     std::string codes, min, max;
-    // Σ_k w[k][j] as the codes have it; empty until a layer needs it.
+    // Σ_k w[k][j], computed from the codes; empty until a layer needs it.
     std::string column_sums;
   };
   using WeightsKey = std::pair<std::string, bool>;
@@ -167,7 +167,7 @@ class EightbitLayers {
     shared.max = builder_.AddScalar(name + "_max", range);
   }
 
-  // Notes what the layer's bias demands of its input's range.
+  // Records the width that the layer's bias requires of its input's range.
   absl::Status NoteFloor(const FloatLayer& layer) {
     const double largest = LargestMagnitude(layer.bias);
     const double needed = LeastInputRange(largest, WeightsOf(layer).range);
@@ -175,7 +175,7 @@ class EightbitLayers {
     const auto floor = static_cast<float>(needed);
     const std::string input = layer.input;
     const NodeDef* source = builder_.index().Find(ParseTensorName(input).node);
-    // The codes of a Relu6 layer end at 6, which is what clips its output.
+    // The codes of a Relu6 layer must end at 6, because that clips its output.
     const bool ends_at_six =
         codes_.contains(input) && source != nullptr && source->op() == "Relu6";
     if (!std::isfinite(floor) || (ends_at_six && floor > 6)) {
@@ -196,7 +196,7 @@ class EightbitLayers {
     return absl::OkStatus();
   }
 
-  // Adds the maximum `max` of the range of `tensor`, limited from below.
+  // Limits `max`, the maximum of the range of `tensor`, from below.
   std::string AddFlooredMax(const std::string& tensor, const std::string& max,
                             const std::string& floor_name,
                             const std::string& max_name) {
@@ -300,7 +300,7 @@ class EightbitLayers {
             weights.max};
   }
 
-  // Adds no inputs yet, so that layers can be rewritten in any order.
+  // Leaves the inputs unset, so that layers can be rewritten in any order.
   void AddRequantize(const FloatLayer& layer) {
     Codes codes;
     codes.codes =
@@ -358,12 +358,12 @@ class EightbitLayers {
   std::map<WeightsKey, SharedWeights> weights_;
   // The quint8 form of float tensors ("x:0").
   absl::flat_hash_map<std::string, Codes> codes_;
-  // The least maximum that the layers which read a float tensor can do with.
+  // The least maximum that suffices for all layers that read a float tensor.
   absl::flat_hash_map<std::string, float> floors_;
   std::vector<std::string> warnings_;
 };
 
-// Returns what becomes of the layer's output.
+// Returns a description of what becomes of the layer's output.
 std::string OutputOf(const FloatLayer& layer, const GraphIndex& index) {
   const std::string kind = layer.activation == nullptr ? "float" : "quint8";
   const NodeDef* last = index.Find(ParseTensorName(layer.output).node);
@@ -401,7 +401,7 @@ absl::StatusOr<int> QuantizeEightbit(TransformContext& context,
   }
   EightbitLayers eightbit(&index, rule, context.outputs);
   if (absl::Status status = eightbit.Quantize(found.layers); !status.ok()) {
-    // Only the error is reported.
+    // On an error, only the error is reported.
     context.warnings.clear();
     return status;
   }

@@ -31,15 +31,15 @@ std::vector<float> Random(int count, float spread, int seed) {
 
 std::string Input() { return Placeholder("x", {-1, 8}); }
 
-// Weights <name>/w of the size inputs x outputs.
+// Returns the weights <name>/w of size inputs x outputs.
 std::string Weights(const std::string& name, int inputs, int outputs) {
   return FloatConst(
       name + "/w", {inputs, outputs},
       Random(inputs * outputs, 1 / std::sqrt(inputs), inputs * 100 + outputs));
 }
 
-// <name>/MatMul of `input`, <name>/BiasAdd and <name>/<activation>, the last of
-// which gives the layer's output.
+// Returns <name>/MatMul of `input`, <name>/BiasAdd and <name>/<activation>, the
+// last of which gives the layer's output.
 std::string Layer(const std::string& name, const std::string& input, int inputs,
                   int outputs, const std::string& activation = "",
                   const std::vector<float>& bias = {}) {
@@ -72,8 +72,8 @@ std::vector<Tensor> MustRun(const GraphDef& graph,
   return MustRunGraph(graph, {{"x", x}}, fetches);
 }
 
-// Returns the largest difference of two float tensors over the first one's
-// largest value.
+// Returns the largest difference of two float tensors, divided by the first
+// one's largest value.
 float Difference(const Tensor& want, const Tensor& got) {
   EXPECT_EQ(want.shape(), got.shape());
   if (want.shape() != got.shape()) return INFINITY;
@@ -98,7 +98,7 @@ void ExpectSameOutputs(const std::string& text, const GraphDef& graph,
   }
 }
 
-// Quantizes the graph of `text`, which must compute the same then.
+// Quantizes the graph of `text` and expects it to compute the same.
 TransformRun Quantize(const std::string& text,
                       const std::vector<std::string>& outputs,
                       const std::string& parameters = "",
@@ -192,7 +192,7 @@ TEST(QuantizeEightbit, IsRightForNegativeInputs) {
   }
 }
 
-// The kernels may keep a bias from one run to the next.
+// The kernels may cache a bias from one run to the next.
 TEST(QuantizeEightbit, FollowsTheRangeOfEveryRun) {
   const std::string text = absl::StrCat(Input(), Layer("l", "x", 8, 6, "Relu"));
   const GraphDef graph = Quantize(text, {"l/Relu"}).graph;
@@ -263,7 +263,7 @@ TEST(QuantizeEightbit, SharedWeightsBecomeOneConstant) {
   EXPECT_TRUE(HasNode(run.graph, "s/w_qint8_const"));
   EXPECT_EQ(NodeNamed(run.graph, "a").input(1),
             NodeNamed(run.graph, "c").input(1));
-  // Transposed, they are another constant.
+  // Transposed weights are another constant.
   EXPECT_EQ(NodeNamed(run.graph, "b").input(1), "s/w_qint8_const_1");
   EXPECT_FALSE(HasNode(run.graph, "s/w"));
 }
@@ -283,7 +283,7 @@ TEST(QuantizeEightbit, ALayerThatIsNeverPositiveGivesZeros) {
            {"next/BiasAdd", "l/Relu"});
 }
 
-// Returns a layer that is never positive, and one with a bias after it.
+// Returns a layer whose output is never positive, then one with a bias.
 std::string DeadThenBias(float bias) {
   return absl::StrCat(
       Input(), Layer("dead", "x", 8, 3, "Relu", {-99, -99, -99}),
@@ -349,7 +349,7 @@ TEST(QuantizeEightbit, KeepsControlInputs) {
 }
 
 TEST(QuantizeEightbit, TellsOfEveryLayer) {
-  // It is not run: this CPU may not be the target.
+  // The graph is not run, since this CPU may not be the target.
   const auto run = MustTransform(
       "quantize_eightbit(target=vnni)",
       GraphFromText(absl::StrCat(Input(), Layer("a", "x", 8, 6, "Relu6"),
@@ -361,7 +361,7 @@ TEST(QuantizeEightbit, TellsOfEveryLayer) {
               MatchesRegex("  b/MatMul +6 x 4 +none +127 +[0-9.]+ % +float"));
 }
 
-// A word that is none, as "Matmul", would leave nothing out and say nothing.
+// A misspelt op such as "Matmul" would silently exclude nothing.
 TEST(QuantizeEightbit, ExcludedOpsStayAndOneThatIsNotThereIsWarnedOf) {
   const auto run = Quantize(TwoLayers(), {"b/Relu"}, "(excluded_ops=Relu)");
   EXPECT_EQ(NodeNamed(run.graph, "a/Relu").op(), "Relu");
@@ -395,8 +395,8 @@ TEST(QuantizeEightbit, RunningItAgainChangesNothing) {
   EXPECT_TRUE(SameMessage(once.graph, twice.graph));
 }
 
-// Returns all kinds of layers: Relu6, no bias, transposed and shared weights,
-// an inner layer without Relu, and a MatMul of two activations.
+// Returns a graph with Relu6, no bias, transposed and shared weights, an inner
+// layer without Relu, and a MatMul of two activations.
 std::string AnotherKindOfModel() {
   return absl::StrCat(Input(), Layer("one", "x", 8, 16, "Relu6"),
                       FloatConst("two/w", {16, 16}, Random(256, 0.3f, 2)),
@@ -428,7 +428,7 @@ TEST(QuantizeEightbit, EveryStageOfAnotherKindOfModelIsRight) {
   for (size_t i = 0; i < outputs.size(); ++i) {
     EXPECT_LT(Difference(before[i], after[i]), 0.01f) << outputs[i];
   }
-  // Biases are qint32 and ranges constant.
+  // Biases are qint32, and ranges are constant.
   for (const NodeDef& node : fused.graph.node()) {
     EXPECT_FALSE(node.op() == "Requantize" || node.op() == "Sub" ||
                  node.op() == "Mul" || node.op() == "AddV2" ||
@@ -450,7 +450,7 @@ TEST(QuantizeEightbit, FusingBeforeFreezingSaysWhatToDo) {
               AllOf(HasSubstr("l/BiasAdd"), HasSubstr("freeze_min")));
 }
 
-// A bias that is shifted by anything else is not known to be constant.
+// A bias that anything else shifts is not known to be constant.
 TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
   GraphDef frozen = Freeze(
       Quantize(absl::StrCat(Input(), Layer("l", "x", 8, 4)), {"l/BiasAdd"})
@@ -462,8 +462,8 @@ TEST(QuantizeEightbit, FusionTakesOnlyTheWeightsOwnColumnSums) {
   EXPECT_THAT(TransformError(kFuse, frozen), HasSubstr("l/BiasAdd"));
 }
 
-// The formulas of the original (quantized_layer.h), on what quantize_eightbit
-// makes.
+// Applies the original's formulas (quantized_layer.h) to the result of
+// quantize_eightbit.
 TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
   const GraphDef frozen = Freeze(Quantize(TwoLayers(), {"b/Relu"}).graph);
   const auto run = MustTransform(absl::StrCat(kFuse, "(compat=true)"), frozen,
@@ -474,7 +474,7 @@ TEST(QuantizeEightbit, CompatFusionReproducesTheOriginalsBiases) {
   const float min = scalar("a/MatMul_eightbit_min_x/frozen_min_only");
   const float max = scalar("a/MatMul_eightbit_max_x/frozen_max_only");
   const float inner = scalar("a/MatMul_eightbit_requant_range/frozen_max");
-  // The magnitude of the input's range, and the zero point per weight code.
+  // `range` is the magnitude of the input's range.
   for (const auto& [layer, range, zero_point] :
        std::vector<std::tuple<std::string, float, float>>{
            {"a", std::max(-min, max), 255.0f * min / (max - min)},

@@ -50,7 +50,7 @@ std::string Listed(const std::vector<std::string>& names) {
   return absl::StrJoin(shown, ", ");
 }
 
-// Carries plans out, one by one.
+// Carries out plans one by one.
 class Mover {
  public:
   Mover(TransformContext* context, GraphIndex* index)
@@ -126,7 +126,7 @@ class Mover {
     return found->second = builder_.Add(std::move(codes));
   }
 
-  // Gives the concats' float inputs a QuantizeV2 each, neighbours one together.
+  // Quantizes the concats' float inputs, one QuantizeV2 per run of neighbours.
   void QuantizeFloats(const EmbeddingPlan& plan) {
     for (size_t i = 0; i < plan.floats.size();) {
       NodeDef* concat = plan.floats[i].node;
@@ -160,8 +160,8 @@ class Mover {
     (*concat->mutable_attr())["N"].set_i(joined);
   }
 
-  // Adds a QuantizeV2 like `quantize` of the tensors in `run`, joined as
-  // `concat` joins them.
+  // Adds a QuantizeV2 like `quantize` that reads the tensors in `run`, joined
+  // as `concat` joins them.
   std::string AddQuantize(const NodeDef& quantize, const NodeDef& concat,
                           std::vector<std::string> run) {
     const std::string first(ParseTensorName(run.front()).node);
@@ -183,8 +183,8 @@ class Mover {
     return builder_.Add(std::move(node));
   }
 
-  // Makes all that read `quantize` read the plan's codes and range, and removes
-  // it.
+  // Makes all readers of `quantize` read the plan's codes and range, and
+  // removes `quantize`.
   absl::Status Replace(NodeDef* quantize, const EmbeddingPlan& plan) {
     const std::string name = quantize->name();
     const std::string& codes = plan.retyped.front()->name();

@@ -27,7 +27,7 @@ struct Quantization {
   float max = 0.9f;
 };
 
-// Builds graphs around the inputs "ids" (int32 row numbers) and "x" (floats,
+// Builds graphs with the inputs "ids" (int32 row numbers) and "x" (floats,
 // [batch, kWidth]).
 class Builder {
  public:
@@ -57,7 +57,7 @@ class Builder {
     Add(absl::StrCat(name, " = ConcatV2(", absl::StrJoin(inputs, ", "),
                      ", axis) T=float Tidx=int32 N=", inputs.size()));
   }
-  // QuantizeV2 `name` whose outputs "codes", "low" and "high" show.
+  // Adds the QuantizeV2 `name`, whose outputs "codes", "low" and "high" show.
   void Quantize(const std::string& name, const std::string& input,
                 const Quantization& how = {}, const std::string& prefix = "") {
     *graph.add_node() = MakeScalarConst(name + "/from", how.min);
@@ -77,7 +77,7 @@ class Builder {
     std::uniform_real_distribution<float> value(-0.5f, 1.2f);
     auto flat = tensor.flat<float>();
     for (int64_t i = 0; i < flat.size(); ++i) {
-      // Every third is half way between two codes of the range [-0.3, 0.9].
+      // Every third is halfway between two codes of the range [-0.3, 0.9].
       flat(i) = i % 3 > 0 ? value(random_)
                           : -0.3f + (static_cast<float>(i % 255) + 0.5f) *
                                         (1.2f / 255);
@@ -91,7 +91,7 @@ class Builder {
   std::mt19937 random_{20261116};
 };
 
-// lookup and x -> concat -> quantize.
+// Returns the graph of lookup and x -> concat -> quantize.
 Builder ConcatGraph(const Quantization& how = {}) {
   Builder builder;
   builder.Lookup("lookup");
@@ -123,7 +123,7 @@ std::vector<Tensor> Run(const GraphDef& graph,
   return MustRunGraph(graph, {{"ids", ids}, {"x", x}}, fetches);
 }
 
-// Expects the two graphs to give the same bits.
+// Expects both graphs to give the same bits.
 void ExpectSameBits(const GraphDef& before, const GraphDef& after,
                     const std::vector<std::string>& fetches = {"codes", "low",
                                                                "high"}) {
@@ -159,7 +159,7 @@ TEST(QuantizeEmbeddings, MovesQuantizationThroughAConcatIntoTheTable) {
   EXPECT_FALSE(HasNode(graph, "quantize"));
 }
 
-// The range that is requested is not always the one that the kernel takes.
+// The requested range is not always the one that the kernel uses.
 TEST(QuantizeEmbeddings, GivesTheSameBitsForEveryTypeModeAndRange) {
   for (const auto& [min, max] :
        std::vector<std::pair<float, float>>{{-0.3f, 0.9f},
@@ -308,8 +308,8 @@ TEST(QuantizeEmbeddings, MovesEqualQuantizationsOfATensorTogether) {
   ExpectSameBits(builder.graph, moved, {"codes", "again_codes", "again_low"});
 }
 
-// Random matrices of kBatch rows, made of everything that can stand before a
-// QuantizeV2; some nodes have a reader more.
+// Makes random matrices of kBatch rows from everything that can precede a
+// QuantizeV2. Some nodes have an additional reader.
 class RandomMatrix {
  public:
   RandomMatrix(Builder* builder, int seed) : builder_(*builder), random_(seed) {
@@ -444,13 +444,12 @@ TEST(QuantizeEmbeddings, LeavesWhatItCannotMove) {
               "gives 0 for indices out of bounds"},
              {"lookup/table = float<50,8>{nan}",
               "\"lookup/table\" is damaged or has values"},
-             // TensorFlow would fold the block and quantize it by the other
+             // TensorFlow would fold the block and quantize it with the other
              // kernel.
              {"block = float<30,3>{1}; minus = Neg(block) T=float; concat = "
               "ConcatV2(minus, lookup, axis) T=float Tidx=int32 N=2",
               "run fold_constants first"},
-             // QuantizeV2 does not clip scalars, which the inputs of a Pack can
-             // be.
+             // QuantizeV2 does not clip scalars, which inputs of a Pack can be.
              {"concat = Pack(x, lookup) T=float N=2", "leaves \"quantize\""}}) {
     ExpectLeft(WithNodes(ConcatGraph().graph, lines), why);
   }

@@ -46,12 +46,12 @@ struct StaticLayerOptions {
   std::vector<std::string> outputs;
   WeightRule rule = WeightRule::kPairsFitInt16;
   StaticInputOptions inputs;
-  // Round weights by the moments of the table, where it has them.
+  // Whether weights are rounded by the table's moments, where it has them.
   bool compensate = true;
   int threads = 1;
 };
 
-// A Relu that is hardly ever positive in calibration still needs a range.
+// A Relu that is hardly ever positive during calibration still needs a range.
 constexpr float kLeastOutputMax = 1e-6f;
 
 // Returns the float weights for each column of codes, in units of one code.
@@ -70,7 +70,7 @@ std::vector<float> ColumnWeights(const FloatLayer& layer,
   return result;
 }
 
-// Returns the covariance of the codes, with what rounding adds.
+// Returns the covariance of the codes, including the variance of rounding.
 std::vector<double> CodeMoments(const ChannelMoments& moments,
                                 const InputCodes& input) {
   const size_t size = input.columns.size();
@@ -87,7 +87,7 @@ std::vector<double> CodeMoments(const ChannelMoments& moments,
   return result;
 }
 
-// Returns the bias for weights that are `codes` · step, as qint32 of that step.
+// Returns the bias for the weights `codes` · step, as qint32 of that step.
 absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
                                  const InputCodes& input,
                                  const ChannelMoments* moments,
@@ -95,8 +95,8 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
   const int64_t outputs = layer.weights.dim_size(1);
   std::vector<double> sums(layer.bias.flat<float>().data(),
                            layer.bias.flat<float>().data() + outputs);
-  // With the means, what the columns give at their means is made right.
-  // Without, what they give at the origins.
+  // With moments, the bias makes the result exact when every column is at its
+  // mean; without them, when every column is at its origin.
   if (moments != nullptr) {
     const auto weights = layer.weights.matrix<float>();
     for (int64_t k = 0; k < weights.dimension(0); ++k) {
@@ -127,17 +127,17 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
   return bias;
 }
 
-// Float layers rewritten into fused eight-bit ones whose ranges are constants:
+// Rewrites float layers into fused eight-bit ones whose ranges are constants:
 //
 //   with Relu     QuantizedMatMulWithBiasAndReluAndRequantize -> quint8
 //   without       QuantizedMatMulWithBiasAndDequantize        -> float
 //
-// All take SCALED inputs: x = origin + step·code, where what the origins and
-// the different steps of the columns amount to is part of the bias and of the
-// weights. With u the step of the weights, each multiplied by its column's
-// step, a layer's sum is u·Σ code·weight_code + bias. Weights are rounded so
-// that the sum's error over the calibration records is small
-// (compensated_rounding.h), and the bias takes up the error's mean:
+// All take SCALED inputs, x = origin + step·code. The bias absorbs the columns'
+// origins, and the weights absorb the columns' different steps. With u the step
+// of the weights after each is multiplied by its column's step, a layer's sum
+// is u·Σ code·weight_code + bias. Weights are rounded so that the sum's error
+// over the calibration records is small (compensated_rounding.h), and the bias
+// corrects the error's mean:
 //
 //   bias' = bias + Σ_k mean_k·w_k − u·Σ_c mean_code_c·weight_code_c.
 class StaticLayers {
@@ -148,7 +148,7 @@ class StaticLayers {
         builder_(index, options.outputs),
         inputs_(&builder_, ranges, options.inputs) {}
 
-  // Rewrites all of `layers`, which must be those of the index's graph.
+  // Rewrites all of `layers`, which must belong to the index's graph.
   absl::Status Quantize(const std::vector<FloatLayer>& layers) {
     GraphIndex& index = builder_.index();
     std::map<std::string, std::vector<const FloatLayer*>> readers;
@@ -176,7 +176,7 @@ class StaticLayers {
         layers,
         [this](const FloatLayer& layer) { return codes_.at(layer.output); },
         &builder_);
-    // Concats of floats that only the layers read.
+    // Removes float concats that only the layers read.
     for (const auto& [tensor, unused] : readers) {
       const NodeDef* node = index.Find(ParseTensorName(tensor).node);
       if (node != nullptr && node->op() == "ConcatV2") {
@@ -186,23 +186,23 @@ class StaticLayers {
     return absl::OkStatus();
   }
 
-  // Returns what became of the layers, in their order, after a heading.
+  // Returns a heading and then a row on what became of each layer, in order.
   const std::vector<LayerTableRow>& rows() const { return rows_; }
 
  private:
   // Weight codes and bias for the columns of an input.
   struct Weights {
     tensorflow::Tensor codes;
-    // The value of a product of codes that is 1.
+    // The value that a product of 1 between two codes stands for.
     double step = 0;
     tensorflow::Tensor bias;  // qint32
     int levels = 0;
-    // The expected squared error due to the weights, as a share of what
-    // rounding each of them to the nearest would give, if they are not.
+    // The expected squared error due to the weights as a share of the error of
+    // nearest rounding, or "nearest" if that was used.
     std::string error = "nearest";
   };
 
-  // Adds the node that will give the layer's quint8, with its range;
+  // Adds the node that will give the layer's quint8 output with its range;
   // `readers` are the layers that read it.
   absl::Status AddOutput(const FloatLayer& layer,
                          const std::vector<const FloatLayer*>& readers) {
@@ -225,7 +225,7 @@ class StaticLayers {
         EightbitPrefix(layer) + "_requant_range/frozen_min", 0);
     const std::string high = builder_.AddScalar(
         EightbitPrefix(layer) + "_requant_range/frozen_max", max);
-    // Its other inputs come when the layer is quantized.
+    // The other inputs are added when the layer is quantized.
     builder_.index().SetInputs(builder_.index().Find(codes.tensor),
                                {low, high});
     const int64_t outputs = layer.weights.dim_size(1);
@@ -248,7 +248,7 @@ class StaticLayers {
     std::string output = "float";
     if (layer.activation != nullptr) {
       node = index.Find(codes_.at(layer.output));
-      // The range that AddOutput gave it.
+      // This is the range that AddOutput gave it.
       output = absl::StrFormat("0..%.4g",
                                ConstantInput(index, *node, 1).value_or(0));
       inputs.insert(inputs.end(), node->input().begin(), node->input().end());
@@ -364,7 +364,7 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
       ReadRangeChoice(parameters.String("method"),
                       parameters.Float("value_percentile")));
   options.inputs.split_columns = parameters.Bool("split_columns");
-  // Between the levels that are always safe and those that mostly are.
+  // 96 is between the levels that are always safe and those that usually are.
   if (options.rule == WeightRule::kPairsFitInt16) {
     options.inputs.weight_levels = 96;
   }

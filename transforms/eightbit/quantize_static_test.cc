@@ -38,9 +38,9 @@ Tensor Random(std::vector<int64_t> shape, double deviation, int seed) {
   return tensor;
 }
 
-// Rows of tables next to numbers, the first of which are large and have large
-// weights; a layer with Relu; one with Relu6, without bias and with transposed
-// weights; float logits.
+// Returns rows of tables next to numbers, the first of which are large and have
+// large weights; a layer with Relu; one with Relu6, transposed weights and no
+// bias; and float logits.
 GraphDef TowerGraph() {
   GraphDef graph;
   const auto add = [&graph](const std::string& name, const Tensor& value) {
@@ -103,7 +103,7 @@ Tensor RunOn(const GraphDef& graph, const Feeds& feeds,
 const std::vector<std::string> kObserved = {"concat", "embedded", "numbers",
                                             "r0",     "r1",       "logits"};
 
-// Returns what "requant calibrate" finds of the graph.
+// Returns the ranges that "requant calibrate" finds for the graph.
 RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
   RangeTable table;
   const Feeds feeds = Records(2000, 7);
@@ -130,7 +130,7 @@ RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
   return table;
 }
 
-// Returns the root mean squared difference, as a share of the deviation.
+// Returns the root mean squared difference as a share of the deviation.
 double RelativeError(const Tensor& expected, const Tensor& actual) {
   double error = 0, sum = 0, squares = 0;
   const auto a = expected.flat<float>(), b = actual.flat<float>();
@@ -334,7 +334,7 @@ TEST(PlanColumns, RepeatsNothingWhereAllColumnsAreAlike) {
   EXPECT_THAT(PlanColumns(columns, Options(16)).copies, Each(1));
 }
 
-// Returns twenty columns that may not be repeated, and those with these largest
+// Returns twenty columns that may not be repeated, then some with these largest
 // weights that may.
 std::vector<PlannedColumn> ColumnsAnd(const std::vector<double>& weights) {
   std::vector<PlannedColumn> columns(20, Column(0.01, 0.2, false));
@@ -344,7 +344,7 @@ std::vector<PlannedColumn> ColumnsAnd(const std::vector<double>& weights) {
 
 TEST(PlanColumns, RepeatsAColumnThatMakesTheWeightsOfTheOthersCoarse) {
   const ColumnPlan plan = PlanColumns(ColumnsAnd({0.6}), Options(16));
-  // 0.6 / 4 is the first below three quarters of 0.2.
+  // 0.6 / 4 is the first share below three quarters of 0.2.
   EXPECT_EQ(plan.copies.back(), 4);
   EXPECT_THAT(std::vector<int>(plan.copies.begin(), plan.copies.end() - 1),
               Each(1));

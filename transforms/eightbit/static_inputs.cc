@@ -26,10 +26,9 @@ using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// How large the weights of repeated columns may be, of the largest of the
-// others, if they are not to be the largest themselves. A little below that,
-// because where two neighbouring weights may not both be large
-// (quantized_weights.h), repeated columns stand side by side.
+// How large the weights of repeated columns may be, as a share of the largest
+// other weight. The share is below 1 because repeated columns may be adjacent,
+// and two adjacent weights may not both be large (quantized_weights.h).
 constexpr double kShareOfLargest = 0.75;
 
 // More columns cost time; a plan this close to the best one is good enough.
@@ -55,9 +54,9 @@ double ExpectedError(const std::vector<PlannedColumn>& columns,
   return (inputs + options.outputs * weight_step * weight_step * spread) / 12;
 }
 
-// Sets `least` copies of every column that may be repeated, and enough that
-// none demands more than `limit`. Returns how many columns that adds, or -1
-// when one needs too many.
+// Sets at least `least` copies of every column that may be repeated, and enough
+// that no column demands more than `limit`. Returns how many columns that adds,
+// or -1 if a column needs too many.
 int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
               int least, int most, std::vector<int>* copies) {
   int added = 0;
@@ -101,27 +100,27 @@ std::vector<double> Limits(const std::vector<PlannedColumn>& columns,
 // time in proportion to their number.
 constexpr int64_t kMostOwnColumns = 256;
 
-// Ranges per column must lower the expected squared error this much.
+// Ranges per column must lower the expected squared error to this share.
 constexpr double kWorthwhile = 0.5;
 
-// How many columns may be added, as a share of those that are there.
+// How many columns may be added, as a share of the existing ones.
 constexpr double kMostAddedShare = 0.25;
 
 // On the embedded Wide & Deep model the mean change of the output is .0019 with
 // the least number of copies, .0012 with four of each and .0012 with eight.
 constexpr int kLeastCopies = 4;
 
-// A column's own range is wider than what calibration saw of it, by this share
-// of its width: an input of the model has no distribution to rely on, and a few
-// more codes cost little where columns can be repeated. With extremes more
-// deviations away than those of an exponential distribution, or a value that
-// never changed, the next record may well be further out.
+// A column's own range is wider than what calibration saw, by this share of its
+// width: the distribution of a model's input is unknown, and a few more codes
+// cost little where columns can be repeated. If the extremes are more
+// deviations away than those of an exponential distribution, or if the value
+// never changed, the next record may well lie further out.
 constexpr double kMargin = 0.25;
 constexpr double kWideMargin = 1;
 constexpr double kManyDeviations = 10;
 
-// Columns whose width is not less than this share of the block's are taken to
-// be of one kind: what one of them reached the others may reach as well.
+// Columns at least as wide as this share of the block's width are assumed to be
+// similar: a value that one of them reached, the others may reach too.
 constexpr double kSimilarWidth = 0.25;
 
 // No column's width is less than this share of the block's.
@@ -154,7 +153,7 @@ Tensor RowOf(const std::vector<float>& values) {
   return row;
 }
 
-// Fails if the table is of another model with the same names.
+// Fails if the table belongs to another model with the same names.
 absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
                         int64_t width) {
   if (entry == nullptr || entry->channel_mins.empty() ||
@@ -190,7 +189,7 @@ ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
       least_error = std::min(least_error, error);
       candidates.push_back({added, {copies, error}});
     }
-    // Fewer copies of every column are tried only where these are too many.
+    // Fewer copies of every column are tried only if these are too many.
     if (candidates.size() > 1) break;
   }
   const Candidate* best = nullptr;
@@ -206,13 +205,13 @@ struct StaticInputs::Block {
   std::string tensor;
   int64_t first = 0;
   int64_t width = 0;
-  // In eight bits already: only this counts.
+  // Set for a block that is already quantized; the rest is unused then.
   const InputCodes* codes = nullptr;
   // The range of all columns; includes zero.
   double min = 0, max = 0;
-  // The ranges of each, if they are known and not too many.
+  // The range of each column, if the ranges are known and not too many.
   std::vector<double> column_mins, column_maxs;
-  // Ranges of their own are used; one number for each column.
+  // Whether columns have ranges of their own, and one number for each column.
   bool own_columns = false;
   std::vector<int> copies;
 
@@ -263,7 +262,7 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
         block.codes = &codes->second;
         block.width = codes->second.width;
       } else {
-        // The table knows the tensor as the concat's input names it.
+        // The table has the tensor under the name of the concat's input.
         const TensorName name = ParseTensorName(node->input(i));
         block.tensor = absl::StrCat(name.node, ":", name.port);
         const RangeEntry* entry = ranges_->Find(name.node, name.port);
@@ -306,7 +305,7 @@ void StaticInputs::SetColumnRanges(const RangeEntry* whole,
     const double least = entry.channel_mins[k];
     const double greatest = entry.channel_maxs[k];
     const double spread = std::max(std::fabs(least), std::fabs(greatest));
-    // Zero is what a missing value mostly is.
+    // Zero is included because missing values are usually zero.
     double min = std::min(0.0, least), max = std::max(0.0, greatest);
     double margin = least == greatest ? kWideMargin : kMargin;
     if (whole != nullptr && whole->moments.has_value()) {
@@ -336,8 +335,7 @@ void StaticInputs::SetColumnRanges(const RangeEntry* whole,
 absl::Status StaticInputs::SetRange(const RangeEntry* whole,
                                     Block* block) const {
   if (block->codes != nullptr) return absl::OkStatus();
-  // All rows of a table may be used, also those that the calibration records
-  // happen not to.
+  // Any row of a table may be used, even one that no calibration record uses.
   REQUANT_ASSIGN_OR_RETURN(const bool is_table, SetTableRange(block));
   if (!is_table) {
     REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry, EntryOf(block->tensor));
@@ -355,7 +353,7 @@ absl::Status StaticInputs::SetRange(const RangeEntry* whole,
   return absl::OkStatus();
 }
 
-// Describes column `k` of a block as it is with the block's range.
+// Describes column `k` of a block when it is quantized over the block's range.
 PlannedColumn StaticInputs::PlannedColumnOf(
     const RangeEntry* whole, const std::vector<const FloatLayer*>& layers,
     const Block& block, int64_t k) {
@@ -465,15 +463,15 @@ InputCodes StaticInputs::AddColumns(const std::string& prefix,
   std::vector<int32_t> sources;
   std::vector<float> scales, shifts;
   const int most = *absl::c_max_element(block.copies);
-  // Copies of one column stand apart from each other: neighbouring weights
-  // should not both be large.
+  // Copies of one column are kept apart, since neighbouring weights should not
+  // both be large.
   for (int copy = 0; copy < most; ++copy) {
     for (int64_t k = 0; k < block.width; ++k) {
       const int copies = block.copies[k];
       if (copy >= copies) continue;
       const double step = block.column_step(k);
-      // Rounded at evenly spaced offsets, the copies' sum has the resolution of
-      // a step that is `copies` times finer.
+      // With evenly spaced rounding offsets, the copies' sum has the resolution
+      // of a step that is `copies` times finer.
       const double offset = (copy + 0.5) / copies - 0.5;
       sources.push_back(static_cast<int32_t>(k));
       scales.push_back(static_cast<float>(1 / step));
@@ -518,7 +516,7 @@ InputCodes StaticInputs::AddBlock(const std::string& prefix,
   double min = block.min, max = block.max;
   if (block.own_columns) {
     codes = AddColumns(prefix, block);
-    // They are scaled to codes already.
+    // They are already scaled to codes.
     min = 0;
     max = 255;
   } else {

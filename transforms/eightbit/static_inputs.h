@@ -1,12 +1,12 @@
 #ifndef REQUANT_TRANSFORMS_EIGHTBIT_STATIC_INPUTS_H_
 #define REQUANT_TRANSFORMS_EIGHTBIT_STATIC_INPUTS_H_
 
-// Float inputs of layers as quint8 tensors with constant ranges.
+// Turns float inputs of layers into quint8 tensors with constant ranges.
 //
 // An input that is concatenated is quantized block by block, and the codes are
-// concatenated: each block has a range of its own. Few columns, such as the
-// numeric ones of a model with embeddings, may each have a range of their own,
-// and be repeated where that is worth it (ColumnPlan).
+// concatenated: each block has a range of its own. If there are few columns,
+// such as the numeric ones of a model with embeddings, each may have a range of
+// its own and be repeated where that is worthwhile (ColumnPlan).
 
 #include <cstdint>
 #include <string>
@@ -22,17 +22,17 @@
 
 namespace requant {
 
-// How finely each column of a layer's input is quantized.
+// This is how the plan decides how finely to quantize each input column.
 //
-// With one range for all columns, the widest one sets everybody's step. Instead
-// each column k gets a step of its own, s_k, and what differs goes into the
-// weights: x_k·w_k = code_k·(s_k·w_k). But all weights share one step too, u,
-// and a column with a wide range and large weights makes that coarse. Such a
-// column is given to the layer n_k times, each time with an n-th of its weight,
-// and rounded at another offset, so that both its value and its weight are
+// With one range for all columns, the widest column sets the step for all.
+// Instead each column k gets a step of its own, s_k, and the weights absorb the
+// differences: x_k·w_k = code_k·(s_k·w_k). But all weights also share one step,
+// u, and a column with a wide range and large weights makes that coarse. Such a
+// column is passed to the layer n_k times, each time with 1/n_k of its weight
+// and a different rounding offset, so that both its value and its weight are
 // resolved n_k times as finely.
 //
-// The expected squared error of the layer's sums, of inputs and of weights:
+// The expected squared error of the layer's sums, from inputs and weights, is
 //
 //   Σ_k |w_k|²·s_k²/(12·n_k²) + N·u²/12·Σ_k (d_k/s_k)²,
 //   u = max_k(max|w_k|·s_k/n_k) / levels, d_k the column's deviation.
@@ -43,8 +43,8 @@ struct PlannedColumn {
   double deviation = 0;  // of the column's values
   double largest_weight = 0;
   double squared_weights = 0;  // |w_k|²
-  // Whether it may be repeated. What comes from a table or from another layer
-  // in eight bits already may not: its codes are what they are.
+  // Whether it may be repeated. A column that comes already in eight bits, from
+  // a table or another layer, may not: its codes are fixed.
   bool may_repeat = false;
 };
 
@@ -54,14 +54,14 @@ struct ColumnPlanOptions {
   // How many columns may be added in all, and how often one may be used.
   int most_added = 0;
   int most_copies = 16;
-  // If any is repeated, all that may be are, at least this often if allowed:
-  // what the formula cannot know is that a column which is an input of the
-  // model as such matters more than one dimension of an embedding.
+  // If any column is repeated, all that may be are, at least this often if
+  // allowed: the formula cannot know that a column that is itself an input of
+  // the model matters more than one dimension of an embedding.
   int least_copies = 1;
 };
 
 struct ColumnPlan {
-  // One for each column; 1 where it is not repeated.
+  // The copies of each column; 1 if it is not repeated.
   std::vector<int> copies;
   double expected_error = 0;
 };
@@ -71,7 +71,7 @@ struct ColumnPlan {
 ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
                        const ColumnPlanOptions& options);
 
-// What a column of codes means: x[source] = origin + step · code, nearly.
+// The meaning of a column of codes: x[source] ≈ origin + step · code.
 struct CodeColumn {
   int source = 0;
   double origin = 0;
@@ -92,25 +92,25 @@ struct StaticInputOptions {
   RangeChoiceOptions ranges;
   // Whether columns may have ranges of their own and be repeated.
   bool split_columns = true;
-  // For the plan: about how many levels the weights have on either side.
+  // About how many levels the weights have on either side, for the plan.
   int weight_levels = 127;
 };
 
 class StaticInputs {
  public:
-  // All of them must outlive this.
+  // All of the arguments must outlive this object.
   StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
                const StaticInputOptions& options);
 
-  // Adds the quint8 form that a tensor ("x:0") has already.
+  // Registers the quint8 form that a tensor ("x:0") already has.
   void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
-  // Returns the codes of `tensor`, which is the input of all of `layers`; new
-  // nodes are named after the first. Fails when the table lacks what is needed.
+  // Returns the codes of `tensor`, which is the input of all `layers`; new
+  // nodes are named after the first one. Fails if the table lacks an entry.
   absl::StatusOr<InputCodes> CodesOf(
       const std::string& tensor, const std::vector<const FloatLayer*>& layers);
 
-  // Returns the table's entry for a tensor ("x:0"); an error says to calibrate.
+  // Returns the table's entry for a tensor ("x:0"). An error says to calibrate.
   absl::StatusOr<const RangeEntry*> EntryOf(const std::string& tensor) const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 using tensorflow::NodeDef;
 
 // Returns whether a Reshape of a matrix with `width` columns, if it can run at
-// all, gives just that matrix.
+// all, leaves the matrix unchanged.
 bool KeepsMatrix(const GraphIndex& index, const NodeDef& reshape,
                  NodeOutput matrix, int64_t width) {
   if (reshape.op() != "Reshape") return false;
@@ -120,7 +120,7 @@ class ColumnFinder {
     }
   }
 
-  // Takes the columns among the first `inputs` inputs of `join`, if one is a
+  // Records the columns among the first `inputs` inputs of `join` if one is a
   // lookup or all are numeric.
   void ReadJoin(NodeDef* join, int inputs, std::vector<NodeDef*>* joins) {
     bool has_lookup = false;
@@ -165,7 +165,7 @@ class ColumnFinder {
     joins->push_back(join);
   }
 
-  // Returns whether `tensor` comes, by Reshapes, from a lookup that was left.
+  // Returns whether `tensor` comes, through Reshapes, from a lookup in left_.
   bool IsLeft(NodeOutput tensor) const {
     for (int i = 0; tensor.node != nullptr && i < index_.graph().node_size();
          ++i) {
@@ -176,7 +176,7 @@ class ColumnFinder {
     return false;
   }
 
-  // Gives a lookup's column its number, unless it has one.
+  // Numbers a lookup's column unless it already has a number.
   void Number(size_t lookup) {
     if (found_.lookups[lookup].column != kUnnumbered) return;
     const CategoricalColumn& column = columns_[lookup];
@@ -220,7 +220,7 @@ class ColumnFinder {
     return std::pair{sign->second, *value};
   }
 
-  // Matches a Placeholder of floats, given a second dimension if it has none.
+  // Matches a float Placeholder, possibly with a second dimension added.
   bool IsNumbers(NodeOutput tensor, NumericColumn* column) const {
     PatternMatcher matcher(&index_);
     if (!matcher.Match(DenseValues(), tensor)) return false;
@@ -268,7 +268,7 @@ class ColumnFinder {
   // The column of each lookup.
   std::vector<CategoricalColumn> columns_;
   absl::flat_hash_map<const NodeDef*, size_t> lookup_of_;
-  // Roots of lookups that were left.
+  // Roots of lookups that were left as they are.
   absl::flat_hash_set<const NodeDef*> left_;
 };
 

@@ -1,10 +1,10 @@
 #ifndef REQUANT_TRANSFORMS_FEATURE_COLUMNS_FEATURE_COLUMNS_H_
 #define REQUANT_TRANSFORMS_FEATURE_COLUMNS_FEATURE_COLUMNS_H_
 
-// The feature columns of a frozen estimator graph: a column's lookup in a
-// table, as tf.estimator writes it (lookup_matcher.cc), all columns, found by
-// what their nodes compute and not by names (feature_columns.cc), and what is
-// put in their place (fuse_columns.cc, fuse_feature_columns.cc).
+// Finds the feature columns of a frozen estimator graph by what their nodes
+// compute, not by names (feature_columns.cc), with their table lookups as
+// tf.estimator writes them (lookup_matcher.cc), and replaces them
+// (fuse_columns.cc, fuse_feature_columns.cc).
 
 #include <cstdint>
 #include <optional>
@@ -23,35 +23,35 @@
 
 namespace requant {
 
-// Features with one value per record each, turned into the number of a table's
-// row.
+// One or more features with one value per record, turned into the number of a
+// table row.
 struct CategoricalColumn {
-  // Placeholders of shape [?] or [?,1]: one, or those that are crossed.
+  // Placeholders of shape [?] or [?,1]: either one, or all that are crossed.
   std::vector<tensorflow::NodeDef*> placeholders;
   bool has_second_dimension = false;
-  // Equal for columns that give equal numbers for equal values.
+  // Is equal for columns that give equal numbers for equal values.
   std::string signature;
-  // For people: "StringToHashBucketFast into 1000 buckets".
+  // A readable form: "StringToHashBucketFast into 1000 buckets".
   std::string description;
 
   // The numbers, int32 or int64.
   NodeOutput ids;
   tensorflow::DataType type = tensorflow::DT_INT64;
-  // The following are unset where the graph computes numbers for all records
-  // (of bucketized and crossed columns).
-  // What gives the values that are not missing, and the nodes that make `ids`
-  // of them, each after those it reads; negative ones mean no row.
+  // The rest is unset for bucketized and crossed columns, whose numbers the
+  // graph computes for all records. `values` gives the values that are not
+  // missing; `steps` are the nodes that turn them into `ids`, each after those
+  // it reads. Negative ids mean no row.
   const tensorflow::NodeDef* values = nullptr;
   std::vector<tensorflow::NodeDef*> steps;
-  // Whether they come from a hash, and so are never negative.
+  // Whether the ids come from a hash and so are never negative.
   bool hashes = false;
-  // Records with this value read no row: they get zeros.
+  // Records with this value read no row and get zeros.
   NodeOutput missing;
-  // The constant that `missing` is, or is cast from.
+  // The constant that `missing` is or is cast from.
   tensorflow::NodeDef* missing_constant = nullptr;
 };
 
-// The rows that a column's values mean: [batch, width].
+// The table rows for a column's values: [batch, width].
 struct TableLookup {
   int column = 0;
   // The Select that puts zeros where a value is missing.
@@ -66,56 +66,55 @@ struct TableLookup {
 };
 
 struct MatchedLookup {
-  // Without a column's number and aliases.
+  // Its column number and aliases are unset.
   TableLookup lookup;
   CategoricalColumn column;
 };
 
 // Returns the lookup that ends at `root`, a Select. If there is none, *problem
-// says why, or stays empty when `root` is nothing like a lookup.
+// says why, or stays empty if `root` does not resemble a lookup.
 std::optional<MatchedLookup> MatchLookup(const GraphIndex& index,
                                          tensorflow::NodeDef* root,
                                          std::string* problem);
 
-// Returns the sizes of a Placeholder's dimensions, -1 for unknown ones; nothing
-// when not even their number is known.
+// Returns the sizes of a Placeholder's dimensions, -1 for unknown ones, or
+// nullopt if not even their number is known.
 std::optional<std::vector<int64_t>> PlaceholderShape(
     const tensorflow::NodeDef& node);
 
-// Matches one value per record: a Placeholder, under the name "placeholder",
-// with a second dimension added ("expanded") if it has none.
+// Matches one value per record: a Placeholder (named "placeholder") with a
+// second dimension added ("expanded") if it has none.
 TensorPattern DenseValues();
 
-// Numbers, shifted and scaled by constants.
+// Numbers that are shifted and scaled by constants.
 struct NumericColumn {
   // A float Placeholder of shape [?] or [?,width].
   tensorflow::NodeDef* placeholder = nullptr;
   int64_t width = 1;
-  // The sign, - / * or +, and the constant of each step.
+  // The operator (- / * or +) and the constant of each step.
   std::vector<std::pair<std::string, float>> steps;
 };
 
-// Where a numeric column is read.
+// One place where a numeric column is read.
 struct NumericRead {
   int column = 0;
   tensorflow::NodeDef* reader = nullptr;
   int input = 0;
-  // The normalised numbers, [batch, width], before Reshapes that change
-  // nothing.
+  // The normalised numbers, [batch, width], before any Reshapes without effect.
   NodeOutput value;
 };
 
 struct FeatureColumns {
-  // In the order in which the graph joins them: as the inputs of the deep part
-  // have them, then those that only the wide part reads, then any others.
+  // In the order in which the graph joins them: first as in the inputs of the
+  // deep part, then those that only the wide part reads, then any others.
   std::vector<CategoricalColumn> categorical;
   std::vector<NumericColumn> numeric;
   std::vector<TableLookup> lookups;
   std::vector<NumericRead> numeric_reads;
-  // ConcatV2 nodes along the last dimension, and AddN nodes, that read columns.
+  // The AddN nodes, and ConcatV2 along the last dimension, that read columns.
   std::vector<tensorflow::NodeDef*> concats;
   std::vector<tensorflow::NodeDef*> sums;
-  // Says of what looks like a column and was not taken for one why.
+  // Reasons why things that look like columns were not recognized as columns.
   std::vector<std::string> left;
 
   bool empty() const { return lookups.empty() && numeric_reads.empty(); }
@@ -123,46 +122,46 @@ struct FeatureColumns {
 
 FeatureColumns FindFeatureColumns(const GraphIndex& index);
 
-// Edits of a graph that simplifying and fusing feature columns have in common.
-// All that nothing reads any more may be removed.
+// Graph edits shared by simplifying and fusing feature columns. Everything that
+// is no longer read may be removed.
 class FeatureColumnRewriter : public GraphBuilder {
  public:
-  // Nodes named in `outputs` are kept under their names.
+  // Nodes named in `outputs` keep their names.
   FeatureColumnRewriter(GraphIndex* index,
                         const std::vector<std::string>& outputs);
 
-  // These add a node under `name`, or one like it that is free, and return its
+  // These add a node called `name`, or a similar free name, and return that
   // name.
   std::string AddIntegers(const std::string& name,
                           const std::vector<int32_t>& values);
-  // Adds `tensor` with the shape `shape`.
+  // Adds a Reshape of `tensor` to `shape`.
   std::string AddReshape(const std::string& name, const std::string& tensor,
                          const std::vector<int32_t>& shape,
                          tensorflow::DataType type);
 
-  // Makes everything that reads the lookup read `tensor`, and removes what is
-  // not needed any more.
+  // Makes all readers of the lookup read `tensor`, and removes what is no
+  // longer needed.
   void Replace(const TableLookup& lookup, const std::string& tensor);
 };
 
-// The inputs of a graph with fused columns: all normalised numbers of a record,
-// [batch, numbers], and a pair (column, bucket) for each of its categories,
-// [batch * columns, 2].
+// The inputs of a graph with fused columns: all normalised numbers of each
+// record, [batch, numbers], and a pair (column, bucket) for each of its
+// categories, [batch * columns, 2].
 inline constexpr char kNumericPlaceholder[] = "new_numeric_placeholder";
 inline constexpr char kCategoricalPlaceholder[] = "new_categorical_placeholder";
 
-// Stacks, for each node that joins columns, tables of one size into one
-// constant that a GatherNd reads, and replaces the raw placeholders by the two
-// above. The graph must have neither. Buckets take the place of strings, so
-// there is no value for a missing one. Returns a note on each constant.
+// For each node that joins columns, stacks tables of one size into one constant
+// that a GatherNd reads; replaces the raw placeholders by the two above, which
+// the graph must not have yet. Since buckets replace strings, missing values
+// cannot be represented. Returns a note on each constant.
 absl::StatusOr<std::vector<std::string>> FuseColumns(
     const FeatureColumns& columns, FeatureColumnRewriter* rewriter);
 
-// Is the transform fuse_feature_columns, with its parameters in `context`:
-// changes *graph in place and returns whether there was anything to do; a graph
-// without columns stays as it is. The notes say what was done: the columns in
-// their order, their raw placeholders, what preprocessing has to compute. The
-// warnings say what was left, and why. Fails on graphs that are none (repeated
+// Implements the transform fuse_feature_columns, with its parameters in
+// `context`: changes *graph in place and returns whether there was anything to
+// do; a graph without columns is unchanged. The notes list the columns in
+// order, their raw placeholders, and what preprocessing has to compute. The
+// warnings say what was left, and why. Fails on invalid graphs (repeated
 // names).
 absl::StatusOr<bool> FuseFeatureColumns(TransformContext& context,
                                         tensorflow::GraphDef* graph);

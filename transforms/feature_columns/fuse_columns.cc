@@ -31,10 +31,10 @@ using tensorflow::DataType;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Lookups of different columns in tables of one size, by column.
+// Lookups of different columns in tables of the same size, by column.
 struct Block {
   std::map<int, const TableLookup*> lookups;
-  // The values, once built: [batch * columns, width].
+  // The gathered values, [batch * columns, width], once they are built.
   std::string gathered;
 
   const TableLookup& any() const { return *lookups.begin()->second; }
@@ -43,13 +43,13 @@ struct Block {
     return any().rows == lookup.rows && any().width == lookup.width &&
            any().type == lookup.type && lookups.count(lookup.column) == 0;
   }
-  // Returns how many of its columns come before `column`.
+  // Returns how many of the block's columns come before `column`.
   int Position(int column) const {
     return std::distance(lookups.begin(), lookups.find(column));
   }
 };
 
-// Columns first ... last of a matrix with `width` columns.
+// The columns `first` to `last` of a matrix with `width` columns.
 struct Piece {
   std::string matrix;
   tensorflow::DataType type;
@@ -119,7 +119,7 @@ class Fuser {
   }
 
   // Returns the lookups among a node's first `inputs` inputs, sorted into
-  // blocks; each lookup once.
+  // blocks, without repetition.
   std::vector<Block> BlocksOf(const NodeDef& node, int inputs) const {
     std::vector<Block> blocks;
     absl::flat_hash_set<const TableLookup*> seen;
@@ -135,12 +135,12 @@ class Fuser {
     return blocks;
   }
 
-  // Adds all tables of the block, one after the other.
+  // Adds a constant that holds all tables of the block in sequence.
   absl::StatusOr<std::string> AddTable(const Block& block,
                                        const std::string& base) {
     const TableLookup& any = block.any();
     tensorflow::TensorShape shape({block.columns(), any.rows});
-    // A gather of numbers is cheaper than one of rows with one number.
+    // Gathering single numbers is cheaper than gathering rows of one number.
     if (any.width != 1) shape.AddDim(any.width);
     Tensor stacked(any.type, shape);
     char* to = const_cast<char*>(stacked.tensor_data().data());
@@ -157,7 +157,7 @@ class Fuser {
     return name;
   }
 
-  // Adds the pairs that belong to the block, their columns counted from 0.
+  // Adds the pairs that belong to the block, with columns counted from 0.
   std::string AddPairs(const Block& block, const std::string& base) {
     const int all = columns_.categorical.size();
     if (block.columns() == all) return std::string(kCategoricalPlaceholder);
@@ -222,7 +222,7 @@ class Fuser {
             first + columns_.numeric[column].width};
   }
 
-  // Returns what a concat's input is a piece of; nothing if it is no column.
+  // Returns the piece that a concat's input is, or nullopt if it is no column.
   std::optional<Piece> PieceAt(const NodeDef& concat, int input,
                                const std::vector<Block>& blocks,
                                const std::vector<std::string>& matrices) const {
@@ -290,7 +290,7 @@ class Fuser {
     rewriter_.RemoveUnreadFeeders(before);
   }
 
-  // Returns inputs for the sum over the block's columns, [batch, width].
+  // Returns the inputs of the sum over the block's columns, [batch, width].
   absl::StatusOr<std::vector<std::string>> SumInputs(Block* block,
                                                      const std::string& base) {
     REQUANT_RETURN_IF_ERROR(Gather(block, base));
@@ -306,7 +306,7 @@ class Fuser {
     const std::vector<std::string> before = ProducersOf(*sum);
     const std::string base = sum->name() + "/fused_columns";
     std::vector<Block> blocks = BlocksOf(*sum, sum->input_size());
-    // A lookup that is added once more stays by itself.
+    // A lookup that occurs a second time is added separately.
     std::vector<std::string> added;
     absl::flat_hash_set<const TableLookup*> seen;
     for (int i = 0; i < sum->input_size(); ++i) {
@@ -338,7 +338,7 @@ class Fuser {
     return absl::OkStatus();
   }
 
-  // Fuses a numeric column that is not read by a concat.
+  // Fuses a numeric column that no concat reads.
   void FuseRead(const NumericRead& read) {
     if (std::find(columns_.concats.begin(), columns_.concats.end(),
                   read.reader) != columns_.concats.end()) {
@@ -351,7 +351,7 @@ class Fuser {
     rewriter_.RemoveUnreadFeeders(before);
   }
 
-  // Fuses a lookup that is still read.
+  // Fuses a lookup that is still being read.
   absl::Status FuseAlone(const TableLookup& lookup) {
     const bool is_read =
         std::any_of(lookup.aliases.begin(), lookup.aliases.end(),
@@ -372,7 +372,7 @@ class Fuser {
   FeatureColumnRewriter& rewriter_;
   absl::flat_hash_map<const NodeDef*, const TableLookup*> lookup_of_;
   std::map<std::pair<const NodeDef*, int>, const NumericRead*> read_of_;
-  // Where each numeric column begins in the placeholder.
+  // The offset of each numeric column in the placeholder.
   std::vector<int64_t> numeric_first_;
   int64_t numbers_ = 0;
   std::vector<std::string> notes_;
@@ -421,7 +421,7 @@ void FeatureColumnRewriter::Replace(const TableLookup& lookup,
       (*alias->mutable_attr())["T"].set_type(lookup.type);
     }
   }
-  // The last aliases first: they read those before them.
+  // The last aliases come first, because they read the ones before them.
   unread.insert(unread.begin(), names.rbegin(), names.rend());
   for (const std::string& name : unread) {
     RemoveUnread(name);

@@ -27,7 +27,7 @@ using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// Returns the table with a row of zeros before it.
+// Returns the table with a row of zeros prepended.
 absl::StatusOr<Tensor> WithZeroRow(const NodeDef& table) {
   REQUANT_ASSIGN_OR_RETURN(const Tensor value, ConstValue(table));
   Tensor extended(value.dtype(), tensorflow::TensorShape({value.dim_size(0) + 1,
@@ -72,7 +72,7 @@ class Simplifier {
   }
 
  private:
-  // Returns what the parts of a column's graph are named after.
+  // Returns the prefix for the names of a column's new nodes.
   static std::string BaseOf(const CategoricalColumn& column) {
     std::string name;
     for (const NodeDef* placeholder : column.placeholders) {
@@ -81,7 +81,7 @@ class Simplifier {
     return name + "column";
   }
 
-  // Adds the column's rule applied to `values`.
+  // Adds the nodes that apply the column's rule to `values`.
   std::string AddIds(const CategoricalColumn& column,
                      const std::string& values) {
     std::map<std::string, std::string> copies = {
@@ -145,8 +145,8 @@ class Simplifier {
     return {ids, AddHasRow(column, values, ids)};
   }
 
-  // Returns the number of each record's row, counted from 1; 0 is the row of
-  // zeros. So an id beyond the table stays one.
+  // Returns the number of each record's row, counted from 1 because row 0 holds
+  // the zeros. An id beyond the table stays beyond it.
   std::string RowOf(int number) {
     const auto known = rows_.find(number);
     if (known != rows_.end()) return known->second;
@@ -172,9 +172,9 @@ class Simplifier {
   std::map<int, std::string> rows_;
 };
 
-// Makes each lookup one GatherV2, still fed by the raw placeholders, and takes
-// away Reshapes of numeric columns. Exact for every input: records whose value
-// is missing read a row of zeros, which is added to the table.
+// Turns each lookup into one GatherV2, still fed by the raw placeholders, and
+// removes Reshapes of numeric columns. The result is exact for every input:
+// records with a missing value read a row of zeros that is added to the table.
 absl::Status SimplifyColumns(const FeatureColumns& columns,
                              FeatureColumnRewriter* rewriter) {
   Simplifier simplifier(columns, rewriter);
@@ -203,7 +203,7 @@ std::string DescribeCategorical(const FeatureColumns& columns, int number) {
                       ", reads ", absl::StrJoin(tables, " and "));
 }
 
-// Returns the value that stands for a missing one, as people write it.
+// Returns the value that stands for a missing one, in readable form.
 std::string DescribeMissing(const CategoricalColumn& column) {
   const auto value = ConstValue(*column.missing_constant);
   if (!value.ok() || value->NumElements() != 1) {
@@ -214,7 +214,7 @@ std::string DescribeMissing(const CategoricalColumn& column) {
                       "\"");
 }
 
-// Returns "(x - 1) / 20"; "x" without steps.
+// Returns a formula such as "(x - 1) / 20", or "x" if there are no steps.
 std::string DescribeNormalisation(const NumericColumn& column) {
   std::string text = "x";
   for (const auto& [sign, value] : column.steps) {
@@ -225,8 +225,8 @@ std::string DescribeNormalisation(const NumericColumn& column) {
   return text;
 }
 
-// Returns a line for each column. Fused, lines are numbered as preprocessed
-// records have the columns.
+// Returns a line for each column. If fused, lines are numbered in the order of
+// the columns in preprocessed records.
 std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
                                          bool fused) {
   std::vector<std::string> lines;
@@ -251,7 +251,7 @@ std::vector<std::string> DescribeColumns(const FeatureColumns& columns,
   return lines;
 }
 
-// Adds what preprocessed records must look like.
+// Adds a description of what preprocessed records must look like.
 void DescribeRecords(const FeatureColumns& columns,
                      std::vector<std::string>* lines) {
   if (!columns.categorical.empty()) {

@@ -7,8 +7,8 @@
 namespace requant::fuse_feature_columns_test {
 namespace {
 
-// Returns the nodes that tf.estimator makes for the column `name`: the strings
-// of `dense` hashed, and their rows of a table.
+// Returns the nodes that tf.estimator makes for the column `name`: they hash
+// the strings of `dense` and look up their rows in a table.
 std::string Lookup(const std::string& name, const std::string& dense,
                    int buckets = 5) {
   return absl::Substitute(R"(
@@ -65,7 +65,7 @@ std::string Lookup(const std::string& name, const std::string& dense,
 }
 
 // Returns a graph with one column, "y", of the strings of "a", which get their
-// second dimension by `expand`.
+// second dimension from `expand`.
 GraphDef OneColumn(const std::string& shape, int buckets = 5,
                    bool expand = true) {
   return GraphFromText(absl::StrCat(
@@ -74,7 +74,7 @@ GraphDef OneColumn(const std::string& shape, int buckets = 5,
       Lookup("y", expand ? "dense" : "a", buckets)));
 }
 
-// Returns two strings and a number, joined as names sort: b, number, a.
+// Returns two strings and a number, joined in the order b, number, a.
 GraphDef DeepGraph() {
   return GraphFromText(absl::StrCat(Lookup("a_embedding", "dense_a"),
                                     Lookup("b_embedding", "dense_b"), R"(

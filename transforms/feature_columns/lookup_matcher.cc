@@ -20,13 +20,13 @@
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 #include "transforms/feature_columns/feature_columns.h"
 
-// An embedding or linear column of an estimator is some sixty nodes: the dense
+// An embedding or linear column of an estimator has some sixty nodes: the dense
 // strings become a SparseTensor without the empty ones, the strings are hashed,
-// safe_embedding_lookup_sparse drops negative ids, fills empty rows, looks up
-// each distinct id once, adds up the rows of a record and puts zeros where a
-// record had no value. With one value per record all that is: the row of the
-// value's bucket, or zeros. Matching checks each node that could make it
-// anything else.
+// and safe_embedding_lookup_sparse drops negative ids, fills empty rows, looks
+// up each distinct id once, adds up the rows of a record and puts zeros where a
+// record had no value. With one value per record, the result is simply the row
+// of the value's bucket, or zeros. The matcher checks each node that could make
+// it anything else.
 
 namespace requant {
 namespace {
@@ -48,7 +48,7 @@ bool WorksOnEachValue(const NodeDef& node) {
   return IsHash(node) || ops->contains(node.op());
 }
 
-// Returns whether it may stand beside the values, as constants and tables may.
+// Returns whether it may be an input beside the values: a constant or table.
 bool IsFixed(const NodeDef& node) {
   static const auto* ops = new absl::flat_hash_set<std::string>(
       {"Cast", "Const", "HashTable", "HashTableV2", "Identity",
@@ -60,15 +60,15 @@ bool IsFixed(const NodeDef& node) {
 }
 
 // Reads the nodes between a column's values and its ids. Fails, naming the
-// node, where one is met that does not work on each value by itself, or that
-// needs another input of the graph.
+// node, if one does not treat each value separately or needs another input of
+// the graph.
 class RuleReader {
  public:
   RuleReader(const GraphIndex& index, NodeOutput values)
       : index_(index), values_(values) {}
 
   // Returns the signature of what computes `tensor`, equal for rules that give
-  // equal ids; puts the nodes that depend on the values into steps().
+  // equal ids. Adds the nodes that depend on the values to steps().
   absl::StatusOr<std::string> Read(NodeOutput tensor) {
     if (tensor == values_) return std::string("values");
     const auto known = signatures_.find(tensor.node);
@@ -109,12 +109,12 @@ class RuleReader {
     const std::map<std::string, tensorflow::AttrValue> attributes(
         node.attr().begin(), node.attr().end());
     for (const auto& [name, value] : attributes) {
-      // Names that mean nothing for values.
+      // These attributes do not affect values.
       if (absl::StartsWith(name, "_") || name == "shared_name" ||
           name == "container") {
         continue;
       }
-      // In hexadecimal, which cannot pass for the word for values.
+      // Hexadecimal cannot be confused with the word that stands for values.
       absl::StrAppend(&text, name, "=",
                       absl::BytesToHexString(DeterministicBytes(value)), ",");
     }
@@ -156,9 +156,9 @@ TensorPattern MaybeCast(const TensorPattern& tensor) {
   return OneOf({Op("Cast", {tensor}), tensor});
 }
 
-// Matches safe_embedding_lookup_sparse after its pruning of ids.
+// Matches safe_embedding_lookup_sparse after it has pruned ids.
 TensorPattern SafeLookup() {
-  // The same inputs make the same rows, whichever node does it.
+  // The same inputs make the same rows, whichever node computes them.
   const auto fill = [](int port) {
     return Op("SparseFillEmptyRows",
               {Any().As("indices"), Any().As("ids"), Any().As("shape")}, port);
@@ -183,7 +183,7 @@ TensorPattern SafeLookup() {
             {is_empty, Op("ZerosLike", {Any().As("rows")}), rows.As("rows")});
 }
 
-// Ids below 0 are dropped, with their indices.
+// Matches the part of `tensor` that is kept when ids below 0 are dropped.
 TensorPattern KeptOf(const TensorPattern& tensor) {
   const TensorPattern kept = Op(
       "Reshape",
@@ -193,8 +193,8 @@ TensorPattern KeptOf(const TensorPattern& tensor) {
       .With("batch_dims", 0);
 }
 
-// Shapes [s0, *] and [*, s1] of a matrix [s0, s1]: being of as many elements,
-// they are its own shape.
+// Matches shapes [s0, *] and [*, s1] of a matrix [s0, s1], which must be its
+// own shape because the number of elements is the same.
 TensorPattern SameMatrixShape() {
   const TensorPattern shape = MaybeCast(Any().As("old_shape"));
   const TensorPattern first = OneOf(
@@ -216,11 +216,11 @@ TensorPattern PresentIndices() {
                        MaybeCast(Constant().As("constant")).As("missing")})});
 }
 
-// Matches the numbers of buckets, [batch, 1], as a SparseTensor: "ids", and the
-// "indices" and "shape" that go with them.
+// Matches bucket numbers, [batch, 1], as a SparseTensor: "ids" with their
+// "indices" and "shape".
 TensorPattern BucketIds() {
   const TensorPattern buckets = Op("Bucketize", {Any().As("dense")});
-  // As many zeros as there are records: the one number of a feature is its 0th.
+  // There is a zero for each record: a feature's only number has the index 0.
   const TensorPattern zeros =
       Op("Tile", {Op("Range", {Integers({0}), Integers({1}), Integers({1})}),
                   Op("Pack", {Any().As("batch")}).With("N", 1)});
@@ -254,18 +254,18 @@ TensorPattern BucketShape() {
   return MaybeCast(Op("Pack", {Any().As("batch"), Integers({1})}).With("N", 2));
 }
 
-// Returns an attribute's bytes, as part of a signature.
+// Returns an attribute's bytes for use in a signature.
 std::string AttributeBytes(const NodeDef& node, const std::string& name) {
   const auto found = node.attr().find(name);
   return found == node.attr().end() ? "" : DeterministicBytes(found->second);
 }
 
-// Looks for one lookup.
+// Matches a single lookup.
 class LookupMatcher {
  public:
   explicit LookupMatcher(const GraphIndex* index) : index_(index) {}
 
-  // On failure problem() says why, or is empty when `root` is nothing like a
+  // On failure problem() says why, or is empty if `root` does not resemble a
   // lookup.
   bool Match(NodeDef* root) {
     PatternMatcher lookup(index_);
@@ -348,7 +348,7 @@ class LookupMatcher {
            (!column_.hashes || CheckBuckets(*ids.node));
   }
 
-  // Matches a feature cut into buckets.
+  // Matches a bucketized feature.
   bool MatchBuckets(NodeOutput indices, NodeOutput ids, NodeOutput shape) {
     PatternMatcher values(index_);
     if (!values.Match(BucketIds(), ids) ||
@@ -373,7 +373,7 @@ class LookupMatcher {
     return found == bucketize.attr().end() ? 0 : found->second.list().f_size();
   }
 
-  // Features crossed, each dense.
+  // Matches crossed features, all of which must be dense.
   bool MatchCross(NodeDef* cross, NodeOutput indices, NodeOutput ids,
                   NodeOutput shape) {
     if (!(indices == NodeOutput{cross, 0} && ids == NodeOutput{cross, 1} &&
@@ -404,7 +404,7 @@ class LookupMatcher {
     return CheckBuckets(*cross);
   }
 
-  // Returns the node that takes the values at `indices` out of `dense`.
+  // Returns the node that gathers the values of `dense` at `indices`.
   NodeDef* GatherOf(NodeOutput dense, NodeOutput indices) const {
     for (const Use& use : index_->Uses(indices.node->name())) {
       if (use.node->op() == "GatherNd" && use.input == 1 &&
@@ -416,7 +416,7 @@ class LookupMatcher {
     return nullptr;
   }
 
-  // Steps back over SparseReshapes that change nothing.
+  // Skips back over SparseReshapes that change nothing.
   bool PassReshapes(NodeOutput* indices, NodeOutput* shape) {
     for (int left = index_->graph().node_size(); left > 0; --left) {
       NodeDef* node = indices->node;
@@ -438,7 +438,7 @@ class LookupMatcher {
     return Fail("its nodes form a cycle");
   }
 
-  // Adds the placeholder that DenseValues matched.
+  // Records the placeholder that DenseValues matched.
   bool ReadPlaceholder(const PatternMatcher& values) {
     NodeDef* placeholder = values["placeholder"].node;
     const bool expanded = values["expanded"].node != nullptr;

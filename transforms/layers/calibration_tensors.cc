@@ -27,7 +27,7 @@ bool IsScalarArithmetic(const std::string& op) {
   return ops->contains(op);
 }
 
-// Returns what the node computes for quantizations, or kTensor.
+// Returns what the node computes for quantization ranges, or kTensor.
 ObservedKind KindOf(const GraphIndex& index, const NodeDef& node) {
   if (node.op() == "RequantizationRange") return ObservedKind::kRange;
   const bool is_min = node.op() == "Min";
@@ -38,7 +38,7 @@ ObservedKind KindOf(const GraphIndex& index, const NodeDef& node) {
   return is_min ? ObservedKind::kMin : ObservedKind::kMax;
 }
 
-// Tensors in the order found, each once.
+// A list of tensors in the order found, without duplicates.
 class TensorList {
  public:
   void Add(std::string_view name, bool layer_input = false) {
@@ -59,7 +59,7 @@ class TensorList {
   std::vector<CalibrationTensor> tensors_;
 };
 
-// Adds what is concatenated to make `tensor`, as far as that is so.
+// Adds the blocks that are concatenated to make `tensor`, if any.
 void AddBlocks(const GraphIndex& index, std::string_view tensor,
                TensorList* list) {
   const NodeDef* node = MakerOfValues(index, tensor);
@@ -75,7 +75,7 @@ void AddBlocks(const GraphIndex& index, std::string_view tensor,
 bool FeedsQuantizationRange(const GraphIndex& index, const std::string& node) {
   constexpr size_t kMostVisited = 64;
   std::vector<std::string_view> open = {node};
-  // Not initialised by {node}, which would be views of a temporary copy.
+  // Initialising this with {node} would store views of a temporary copy.
   absl::flat_hash_set<std::string_view> seen;
   seen.insert(node);
   while (!open.empty()) {

@@ -1,7 +1,7 @@
 #ifndef REQUANT_TRANSFORMS_LAYERS_CALIBRATION_TENSORS_H_
 #define REQUANT_TRANSFORMS_LAYERS_CALIBRATION_TENSORS_H_
 
-// What of a graph has to be observed to know the ranges of its quantization.
+// Finds what has to be observed in a graph to quantize it.
 
 #include <string>
 #include <vector>
@@ -14,35 +14,35 @@ namespace requant {
 enum class ObservedKind {
   // A tensor's values.
   kTensor,
-  // What a Min, a Max or a RequantizationRange computes as the graph runs.
+  // The result that a Min, Max or RequantizationRange computes at run time.
   kMin,
   kMax,
   kRange,
 };
 
-// What an entry of a RangeTable is of.
+// What an entry of a RangeTable describes.
 struct CalibrationTensor {
   ObservedKind kind = ObservedKind::kTensor;
   std::string node;
   // 0 for a kRange, which has two outputs.
   int output = 0;
-  // In a float graph: whether a layer multiplies it by its weights.
+  // Whether, in a float graph, a layer multiplies it by its weights.
   bool layer_input = false;
 };
 
-// Returns, for a graph that computes ranges as it runs, the nodes that do, as
-// the freeze transforms decide; for a float graph, the input and the output of
-// each layer (float_layer.h), and each block of an input that is concatenated,
-// possibly before nodes that keep all values. `outputs` are the graph's.
+// Returns, for a graph that computes ranges as it runs, the nodes that compute
+// them, as the freeze transforms see them; for a float graph, the input and
+// output of each layer (float_layer.h) and each block of a concatenated input,
+// possibly from before nodes that keep all values. `outputs` are the graph's.
 std::vector<CalibrationTensor> FindCalibrationTensors(
     const GraphIndex& index, const std::vector<std::string>& outputs);
 
-// Returns the tensor or range node that a person means by `name`; whether it is
-// the input of a layer is not looked up.
+// Returns the tensor or range node that a person means by `name`; does not
+// determine whether it is a layer's input.
 absl::StatusOr<CalibrationTensor> FindCalibrationTensor(
     const GraphIndex& index, const std::string& name);
 
-// Sets layer_input of those that are a layer's input.
+// Sets layer_input for tensors that are a layer's input.
 void MarkLayerInputs(const GraphIndex& index,
                      std::vector<CalibrationTensor>* tensors);
 

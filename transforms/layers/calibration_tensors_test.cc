@@ -53,7 +53,7 @@ constexpr char kConcat[] = R"(
   both = ConcatV2(x, y, axis) T=float N=2 Tidx=int32
 )";
 
-// A range over Min and Max of x for a quantization.
+// The range of a quantization, computed by Min and Max of x.
 constexpr char kDynamicRange[] = R"(
   x = Placeholder dtype=float shape=<?,2>
   dims = int32<1>{0}

@@ -1,12 +1,12 @@
 #include "transforms/layers/compensated_rounding.h"
 
-// The method is the greedy one known as OBQ or GPTQ, without their inverse of
-// H. In the order of rounding, H = R·R^T with R upper triangular, so that
+// The method is the greedy one known as OBQ or GPTQ, without inverting H. In
+// the order of rounding, H = R·R^T with R upper triangular, so that
 //   tr(D^T H D) = Σ_k |row k of R^T D|²
 //               = Σ_k R_kk² · |D_k + Σ_{j<k} (R_jk / R_kk) · D_j|².
-// The term of row k has no later row in it: it is smallest when the code of row
-// k is the nearest one to target_k = W_k + Σ_{j<k} (R_jk / R_kk) · D_j, and is
-// then R_kk² · |target_k − code_k|².
+// The term of row k does not involve later rows. It is smallest when row k's
+// code is nearest to target_k = W_k + Σ_{j<k} (R_jk / R_kk) · D_j, and is then
+// R_kk² · |target_k − code_k|².
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +23,7 @@
 #include "absl/strings/string_view.h"
 #include "base/status_macros.h"
 
-// No fused multiply-add in either (-ffp-contract=off): the same bits.
+// Neither version fuses multiply-adds (-ffp-contract=off), so the bits agree.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define REQUANT_VECTORIZED __attribute__((target_clones("avx2", "default")))
 #else
@@ -37,15 +37,15 @@ namespace {
 constexpr int kMaxCode = 127;
 constexpr int kMaxPairSum = 128;
 constexpr int kPairSafeLevels = 64;
-// Rows whose effect on the others is applied at once.
+// The number of rows whose effect on the others is applied at once.
 constexpr int64_t kBlock = 64;
-// Columns that one thread rounds together: 884 rows of them fit a cache of
-// 256 KB.
+// The number of columns that one thread rounds together. With 884 rows they fit
+// a cache of 256 KB.
 constexpr int64_t kStripe = 64;
 constexpr double kDamping = 0.01;
 constexpr int kDampingAttempts = 4;
 
-// Calls work(0) … work(count − 1), in any order, in up to `threads` threads.
+// Calls work(0) … work(count − 1), in any order, on up to `threads` threads.
 void ForEach(int64_t count, int threads,
              const std::function<void(int64_t)>& work) {
   std::atomic<int64_t> next{0};
@@ -71,8 +71,8 @@ struct Vector<double> {
   typedef double Type __attribute__((vector_size(32), aligned(8), may_alias));
 };
 
-// out[r][c] −= Σ_d factors[r][d] · panel[d][c]. The two strides of `factors`
-// let it be read transposed.
+// Computes out[r][c] −= Σ_d factors[r][d] · panel[d][c]. The two strides of
+// `factors` allow it to be read transposed.
 template <typename T>
 struct Product {
   const T* factors;
@@ -84,7 +84,7 @@ struct Product {
   T* out;
   int64_t out_stride;
   int64_t rows;
-  // A multiple of kTileColumns<T>.
+  // Must be a multiple of kTileColumns<T>.
   int64_t columns;
 };
 
@@ -141,8 +141,8 @@ REQUANT_VECTORIZED void Subtract(const Product<double>& product) {
   SubtractTiles(product);
 }
 
-// A symmetric positive definite matrix of which the upper triangle is stored,
-// and its Cholesky factor V in place: A = V^T · V.
+// A symmetric positive definite matrix A, stored as its upper triangle, or in
+// its place the Cholesky factor V: A = V^T · V.
 class UpperMatrix {
  public:
   explicit UpperMatrix(int64_t size)
@@ -152,7 +152,7 @@ class UpperMatrix {
 
   double* row(int64_t i) { return values_.data() + i * stride_; }
 
-  // False if a pivot is not more than `smallest_pivot`.
+  // Returns false if a pivot is not greater than `smallest_pivot`.
   bool Factor(double smallest_pivot, int threads) {
     for (int64_t begin = 0; begin < size_; begin += kBlock) {
       const int64_t end = std::min(size_, begin + kBlock);
@@ -180,8 +180,8 @@ class UpperMatrix {
     return true;
   }
 
-  // Takes the rows [begin, end), which are factored, out of others. It also
-  // writes a few numbers left of the diagonal, which nobody reads.
+  // Eliminates the factored rows [begin, end) from others. It also writes a few
+  // numbers left of the diagonal, which are never read.
   void SubtractRows(int64_t begin, int64_t end, int64_t first, int64_t last) {
     const int64_t column = first / kTile * kTile;
     Product<double> product;
@@ -199,25 +199,25 @@ class UpperMatrix {
   }
 
   int64_t size_;
-  // An odd number of tiles: columns of a matrix of 1024 would else all fall
-  // into the same few lines of the cache.
+  // An odd number of tiles. Otherwise the columns of a matrix of size 1024
+  // would all fall into the same few cache lines.
   int64_t stride_;
   std::vector<double> values_;
 };
 
-// H as the sum of squares that is minimised (top of the file), with its rows
-// in the order of rounding.
+// H in the form of the sum of squares to minimise (see the top of the file),
+// with its rows in the order of rounding.
 struct Objective {
-  // Row of the weights that comes k-th, and the reverse.
+  // The weights' row that comes k-th, and the inverse mapping.
   std::vector<int64_t> order;
   std::vector<int64_t> position;
-  // H is measured in units of this, the mean of its diagonal.
+  // The mean of H's diagonal, which is the unit of H here.
   double unit = 1;
-  // Relative to the unit.
+  // In the same unit.
   double damping = 0;
-  // R_kk.
+  // R_kk for each k.
   std::vector<float> diagonal;
-  // R_jk / R_kk at [k][j], for j < k.
+  // R_jk / R_kk at [k][j] for j < k.
   std::vector<float> feedback;
 
   int64_t rows() const { return order.size(); }
@@ -282,12 +282,12 @@ std::optional<UpperMatrix> Factor(absl::Span<const double> moments,
     }
     matrix.row(i)[i] += objective.damping;
   }
-  // Without rounding errors no pivot of a covariance is below the damping.
+  // If there were no rounding errors, no pivot would be below the damping.
   if (!matrix.Factor(objective.damping / 10, threads)) return std::nullopt;
   return matrix;
 }
 
-// Sets it for moments that are all zero.
+// Sets `objective` for moments that are all zero.
 void SetIdentity(Objective* objective) {
   const int64_t rows = objective->rows();
   objective->unit = 1;
@@ -339,7 +339,7 @@ struct Matrix {
   int64_t columns;
 };
 
-// Everything that the ways to round share.
+// The inputs that all ways of rounding share.
 struct Problem {
   Matrix weights;
   float largest;
@@ -347,24 +347,24 @@ struct Problem {
   RoundingOptions options;
 };
 
-// What the codes of a stripe of columns are and cost. Losses are in squared
-// codes and units of the moments.
+// The codes of a stripe of columns and their losses, which are in squared codes
+// and units of the moments.
 struct StripeCodes {
-  // [rows][kStripe].
+  // Has the shape [rows][kStripe].
   std::vector<int8_t> codes;
   double loss[kStripe] = {};
   int64_t clipped[kStripe] = {};
 };
 
-// A row of a stripe, in codes: kStripe numbers each.
+// A row of a stripe, in units of codes: kStripe numbers each.
 struct StripeRow {
-  // The weights, and the values that would have no loss.
+  // The weights, and the values that would cause no loss.
   const float* wanted;
   const float* target;
-  // What the codes are to be nearest to, without and with the pair limit.
+  // The values to be nearest to, without and with the pair limit.
   const float* free_aim;
   const float* aim;
-  // What ±127 and the neighbours allow.
+  // The bounds set by ±127 and the neighbours.
   const float* low;
   const float* high;
   float diagonal;
@@ -406,7 +406,7 @@ REQUANT_VECTORIZED void LimitByNeighbour(const int8_t* neighbour, float* low,
   }
 }
 
-// Where two targets exceed the limit together, moves the aim of the first by
+// Where two targets together exceed the limit, moves the aim of the first by
 // its share of the excess.
 REQUANT_VECTORIZED void ShareExcess(const float* target, const float* neighbour,
                                     float share, float* aim) {
@@ -518,9 +518,9 @@ class StripeRounder {
            neighbour < weights_.rows;
   }
 
-  // Aims row k so that a neighbour that comes `later` need not bear all of what
-  // their targets exceed the limit by. The later target does not have the
-  // errors of this block in it yet: it is close enough.
+  // Aims row k so that a neighbour rounded `later` need not bear the whole
+  // excess of their targets over the limit. The later target does not include
+  // this block's errors yet, but is close enough.
   void LeaveRoom(int64_t k, int64_t later, const float* target,
                  float* aim) const {
     float neighbour[kStripe];
@@ -537,19 +537,19 @@ class StripeRounder {
   const double codes_per_unit_;
   const int64_t first_;
   const int64_t count_;
-  // [k][kStripe]: the sum of fed errors that makes the weight a target, until
-  // row k is rounded; then its error.
+  // Has the shape [k][kStripe]: until row k is rounded, the sum of fed errors
+  // that turns the weight into a target; then the row's error.
   std::vector<float> values_;
   StripeCodes result_;
 };
 
-// A way to round, and what came of it.
+// A way to round, and its result.
 struct Plan {
   int levels;
   bool compensate;
   double loss = 0;
-  // The sum of the squares of the columns' losses, by which levels are chosen:
-  // a clipped code's error falls on one output alone. On Wide & Deep with every
+  // The sum of the squares of the columns' losses, which chooses the levels: a
+  // clipped code's error falls on one output alone. On Wide & Deep with every
   // two neighbours limited, the least loss chose a worse model (mean change of
   // the output .00136, not .00120); with pairs it made no difference.
   double squared_losses = 0;
@@ -594,8 +594,8 @@ void Run(const Problem& problem, absl::Span<Plan> plans) {
 }
 
 // Returns nearest rounding at levels that are always safe, then the compensated
-// ways. More levels are finer, but then the pair limit clips more codes; those
-// are so few that a sample of the columns would not show it.
+// plans. More levels are finer, but the pair limit then clips more codes; those
+// are so few that a sample of the columns would not show the effect.
 std::vector<Plan> MakePlans(PairLimit limit) {
   if (limit == PairLimit::kNone) return {{kMaxCode, false}, {kMaxCode, true}};
   std::vector<Plan> plans = {{kPairSafeLevels, false}};
@@ -634,8 +634,8 @@ absl::StatusOr<float> LargestMagnitude(absl::Span<const float> weights) {
   return largest;
 }
 
-// Returns the best plan; the first, nearest rounding, stays where the greedy
-// ones lose more: that hardly ever happens to a whole layer.
+// Returns the best plan. That is the first, nearest rounding, if the greedy
+// ones lose more, which hardly ever happens to a whole layer.
 Plan& BestPlan(absl::Span<Plan> plans) {
   Plan* best = &plans[0];
   for (Plan& plan : plans.subspan(1)) {

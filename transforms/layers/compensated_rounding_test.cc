@@ -27,7 +27,7 @@ std::vector<double> Identity(int64_t rows) {
   return moments;
 }
 
-// Returns normal weights, and inputs that are mixtures of a few hidden ones.
+// Returns normally distributed weights, and inputs that mix a few hidden ones.
 Layer RandomLayer(int64_t rows, int64_t columns, int hidden = 3) {
   std::mt19937 random(rows * 1000 + columns);
   std::normal_distribution<double> normal;
@@ -166,8 +166,8 @@ double LeastLoss(const Layer& layer, double scale, double damping) {
   return least;
 }
 
-// One column of two or three rows: greedy is near the best of all codes, and
-// mostly the best itself.
+// For one column of two or three rows, the greedy codes are nearly the best of
+// all, and usually the best.
 TEST(RoundCompensated, TinyColumnsAreNearlyOptimal) {
   std::mt19937 random(5);
   std::uniform_real_distribution<float> uniform(-1, 1);
@@ -185,7 +185,7 @@ TEST(RoundCompensated, TinyColumnsAreNearlyOptimal) {
   EXPECT_GE(optimal, 0.7 * kColumns);
 }
 
-// The second row makes up for the rounding of the first, of the same input.
+// The second row has the same input and compensates for rounding the first.
 TEST(RoundCompensated, ADuplicateOfAnInputMakesUpForItsError) {
   const Layer layer{3, 1, {127, 10.4f, 10.4f}, {1, 0, 0, 0, 9, 9, 0, 9, 9}};
   ASSERT_OK_AND_ASSIGN(const auto result, RoundLayer(layer, PairLimit::kNone));
@@ -228,8 +228,8 @@ TEST(RoundCompensated, PairsKeepTheirLimit) {
   }
 }
 
-// The limit is met by clipping, not by giving up levels, where few pairs are
-// large.
+// If few pairs are large, the limit is met by clipping, not by using fewer
+// levels.
 TEST(RoundCompensated, AClippedCodeIsMadeUpForByOtherRows) {
   Layer layer = RandomLayer(200, 20);
   layer.weights[0] = 0.6f;
@@ -264,7 +264,7 @@ TEST(RoundCompensated, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-// A column's codes depend on the other columns by the scale only.
+// A column's codes depend on the other columns only through the scale.
 TEST(RoundCompensated, ColumnsAreIndependent) {
   const Layer layer = RandomLayer(70, 130);
   ASSERT_OK_AND_ASSIGN(const auto whole, RoundLayer(layer, PairLimit::kNone));

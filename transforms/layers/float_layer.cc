@@ -34,7 +34,7 @@ bool IsFloat(const NodeDef& node) {
   return TypeAttribute(node, "T", tensorflow::DT_FLOAT) == tensorflow::DT_FLOAT;
 }
 
-// Returns the tensor's name, always with a port.
+// Returns the tensor's name, always with its port.
 std::string WithPort(const std::string& input) {
   const TensorName name = ParseTensorName(input);
   return absl::StrCat(name.node, ":", name.port);
@@ -96,7 +96,7 @@ class LayerFinder {
            excluded_nodes_.contains(node.name());
   }
 
-  // Sets the input and the weights, or says why this is no layer.
+  // Sets the input and the weights, or returns why this is no layer.
   std::optional<std::string> ReadMatMul(FloatLayer* layer) const {
     const NodeDef& matmul = *layer->matmul;
     if (IsExcluded(matmul)) return "it is excluded";
@@ -125,7 +125,7 @@ class LayerFinder {
 
   static std::optional<std::string> ReadWeights(const NodeDef& node,
                                                 FloatLayer* layer) {
-    // Those of a loop's body have them; a new constant would be outside it.
+    // Constants in a loop's body have them; a new constant would be outside it.
     if (node.input_size() > 0) return "its weights have control inputs";
     const absl::StatusOr<Tensor> value = ConstValue(node);
     if (!value.ok()) return "its weights cannot be read";
@@ -145,8 +145,8 @@ class LayerFinder {
     return std::nullopt;
   }
 
-  // Returns the only reader of `node`, when the layer may go on with it, and
-  // the number of the input by which it reads.
+  // Returns the only reader of `node`, with its input that reads it, if the
+  // layer may continue with that reader.
   std::optional<Use> OnlyReader(const NodeDef& node) const {
     if (outputs_.contains(node.name())) return std::nullopt;
     const std::vector<Use> uses = index_.Uses(node.name());
@@ -201,8 +201,8 @@ const NodeDef* FindEitherName(const GraphIndex& index, std::string_view name) {
   return nullptr;
 }
 
-// Returns how the node's outputs 0 to 2 give codes and their range; unset when
-// they do not.
+// Returns the coding of the node's outputs 0 to 2, codes and their range, or
+// nullopt if they are none.
 std::optional<LayerCoding> CodingOf(const NodeDef& node) {
   if (node.op() == "Requantize") return LayerCoding::kMinFirst;
   if (node.op() == "_QuantizedMatMul") {
@@ -217,7 +217,7 @@ std::optional<LayerCoding> CodingOf(const NodeDef& node) {
   return std::nullopt;
 }
 
-// Returns whether output 0 is of a float type, as far as the attributes say.
+// Returns whether output 0 has a float type according to the attributes.
 bool GivesFloat(const NodeDef& node) {
   if (node.op() == "Dequantize") {
     return TypeAttribute(node, "dtype", tensorflow::DT_FLOAT) ==
@@ -241,8 +241,8 @@ void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
   pair->max_tensor = OutputName(node, 2);
 }
 
-// Returns the layer's input and the QuantizeV2 of it; nothing when there is
-// none, or none whose codes are of the input's own values.
+// Returns the layer's input and its QuantizeV2, or nullopt if there is none
+// whose codes are of the input's own values.
 std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
                                             const GraphIndex& other) {
   const TensorName input = ParseTensorName(layer.input);
@@ -260,7 +260,7 @@ std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
   return pair;
 }
 
-// Fills in the other graph's side; false when there is none.
+// Fills in the other graph's side. Returns false if there is none.
 bool FindCounterpart(const FloatLayer& layer, const GraphIndex& other,
                      LayerPair* pair) {
   const NodeDef* codes = FindEitherName(
@@ -318,7 +318,7 @@ std::vector<std::string> LayerTable(const std::vector<LayerTableRow>& rows) {
     for (const std::string& cell : row.cells) cells.push_back({cell});
     table.AddRow(std::move(cells));
   }
-  // The line of titles is empty.
+  // The line of titles is empty, so it is removed.
   return absl::StrSplit(absl::StripSuffix(table.Text(0, false).substr(1), "\n"),
                         '\n');
 }

@@ -9,7 +9,7 @@
 namespace requant::float_layer_test {
 namespace {
 
-// x [?, 2] and the weights w [2, 3], the bias b [3], and a MatMul.
+// The input x [?, 2], the weights w [2, 3], the bias b [3], and a MatMul.
 constexpr char kBeginning[] = R"(
   x = Placeholder dtype=float shape=<?,2>
   w = float<2,3>{1,2,3,4,5,6}
@@ -24,7 +24,7 @@ constexpr char kReluLayer[] = R"(
 
 FloatLayers Find(const std::string& lines,
                  const FloatLayerOptions& options = {}) {
-  // The layers point into it.
+  // The returned layers point into the graph.
   static auto* graphs = new std::list<GraphDef>();
   graphs->push_back(GraphFromText(kBeginning + lines));
   auto index = GraphIndex::Create(&graphs->back());
@@ -167,7 +167,7 @@ TEST(FindFloatLayers, KeepsTheOrderOfTheGraph) {
   EXPECT_EQ(found.skipped[0].name, "s");
 }
 
-// relu = Relu(MatMul(x, w) + b), named with a prefix.
+// Returns relu = Relu(MatMul(x, w) + b), named with a prefix.
 std::string FloatLayerText(const std::string& prefix = "") {
   return absl::Substitute(R"(
     x = Placeholder dtype=float shape=<?,2>
@@ -180,8 +180,8 @@ std::string FloatLayerText(const std::string& prefix = "") {
                           prefix);
 }
 
-// Returns the pairs as "m: relu:0 = tensor [kScaled of min to max]", and the
-// names of layers without one.
+// Returns the pairs as "m: relu:0 = tensor [kScaled of min to max]", then the
+// names of unmatched layers.
 std::vector<std::string> Pairs(const std::string& other_lines,
                                const std::string& float_lines,
                                const std::vector<std::string>& outputs = {}) {
@@ -211,7 +211,7 @@ TEST(FindLayerPairs, FindsCodesWithTheirRangeOrAFloatTensorOfTheSameName) {
        std::vector<std::pair<std::string, std::string>>{
            {"m_eightbit_requantize = Requantize(a, b, c, d, e)",
             codes("MIN_FIRST")},
-           // A fused layer has no zero point (kernels.md); the newer op says.
+           // A fused layer has no zero point (kernels.md); the new op says so.
            {"m_eightbit_requantize = "
             "QuantizedMatMulWithBiasAndReluAndRequantize(a)",
             codes("SCALED")},
@@ -221,7 +221,7 @@ TEST(FindLayerPairs, FindsCodesWithTheirRangeOrAFloatTensorOfTheSameName) {
            {"m_eightbit_requantize = _QuantizedMatMul(a) "
             "output_quant_mode='SCALED'",
             codes("SCALED")},
-           // Codes come before what is made of them.
+           // Codes take precedence over what is made of them.
            {"m_eightbit_requantize = Requantize(a)\n"
             "relu = Dequantize(m_eightbit_requantize)",
             codes("MIN_FIRST")},
@@ -231,7 +231,7 @@ TEST(FindLayerPairs, FindsCodesWithTheirRangeOrAFloatTensorOfTheSameName) {
            {FloatLayerText(), same_name},
            {"relu = Dequantize(a) T=quint8", same_name},
            {"x = Placeholder dtype=float", "m"},
-           // Codes under the float tensor's name say nothing without their
+           // Codes under the float tensor's name mean nothing without their
            // range.
            {"relu = Identity(a) T=quint8", "m"}}) {
     EXPECT_THAT(Pairs(other, FloatLayerText()), ElementsAre(pair)) << other;

@@ -1,7 +1,7 @@
 #ifndef REQUANT_TRANSFORMS_LAYERS_GRAPH_BUILDER_H_
 #define REQUANT_TRANSFORMS_LAYERS_GRAPH_BUILDER_H_
 
-// Adding nodes to a graph and taking away what they replace.
+// Adds nodes to a graph and removes what they replace.
 
 #include <string>
 #include <utility>
@@ -21,7 +21,7 @@ using AttributeTypes =
 // Returns the names of the nodes that `node` reads.
 std::vector<std::string> ProducersOf(const tensorflow::NodeDef& node);
 
-// Sets attributes that are types.
+// Sets attributes whose values are types.
 void SetTypes(const AttributeTypes& types, tensorflow::NodeDef* node);
 
 tensorflow::NodeDef MakeNode(const std::string& name, const std::string& op,
@@ -34,7 +34,7 @@ bool IsConstantOrPassesOn(const tensorflow::NodeDef& node);
 class GraphBuilder {
  public:
   // `outputs` are the names of the graph's outputs, which are never removed.
-  // `may_go` says which nodes may be removed along with their last reader.
+  // `may_go` decides which nodes may be removed along with their last reader.
   GraphBuilder(
       GraphIndex* index, const std::vector<std::string>& outputs,
       bool (*may_go)(const tensorflow::NodeDef&) = IsConstantOrPassesOn);
@@ -42,8 +42,8 @@ class GraphBuilder {
   GraphIndex& index() { return *index_; }
   const GraphIndex& index() const { return *index_; }
 
-  // Each adds a node, under the given name, which must not be empty, or a free
-  // one like it, and returns the name.
+  // Each adds a node under the given name, which must not be empty, or a
+  // similar free name, and returns the name.
   std::string Add(tensorflow::NodeDef node);
   std::string AddNode(const std::string& name, const std::string& op,
                       const std::vector<std::string>& inputs,
@@ -57,16 +57,16 @@ class GraphBuilder {
     return outputs_.contains(node);
   }
 
-  // Gives a node other inputs, and removes what fed it and is read no more.
+  // Gives a node other inputs and removes former ones that are no longer read.
   void ReplaceInputs(tensorflow::NodeDef* node,
                      std::vector<std::string> inputs);
 
-  // Removes a node that nothing reads and that is no output, and then what fed
-  // it and is read no more. A name that is not in the graph is fine.
+  // Removes a node if it is unread and no output, and then those that fed it
+  // and are no longer read. Ignores a name that is not in the graph.
   void RemoveUnread(const std::string& name);
 
-  // Removes those of the nodes `names` that nothing reads, that are no outputs
-  // and that may go, and then what fed them likewise.
+  // Removes those of the nodes `names` that are unread, are no outputs and may
+  // go, and then likewise those that fed them.
   void RemoveUnreadFeeders(std::vector<std::string> names);
 
  private:

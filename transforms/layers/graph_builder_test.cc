@@ -8,7 +8,7 @@
 namespace requant::graph_builder_test {
 namespace {
 
-// x and a constant w are added; w comes through an Identity.
+// Returns the sum of x and a constant w that is read through an Identity.
 GraphDef SumGraph() {
   return GraphFromText(R"(
     x = Placeholder dtype=float
@@ -18,7 +18,7 @@ GraphDef SumGraph() {
   )");
 }
 
-// Returns the names of the nodes that are left after `edit`.
+// Returns the names of the nodes that remain after `edit`.
 std::vector<std::string> Left(const std::vector<std::string>& outputs,
                               const std::function<void(GraphBuilder*)>& edit) {
   GraphDef graph = SumGraph();
@@ -34,7 +34,7 @@ TEST(GraphBuilder, RemovesAnUnreadNodeAndTheConstantsThatOnlyFedIt) {
     builder->RemoveUnread("sum");
   };
   EXPECT_THAT(Left({}, remove), UnorderedElementsAre("x"));
-  // But no outputs.
+  // Outputs are never removed.
   EXPECT_THAT(Left({"read:0"}, remove), UnorderedElementsAre("x", "w", "read"));
 }
 

@@ -38,7 +38,7 @@ std::optional<Range> RequestedRange(const GraphIndex& index,
 }
 
 // Returns the range of a layer's input that comes from `quantize`. The original
-// took the one that was requested.
+// used the requested range.
 std::optional<Range> SourceRange(const GraphIndex& index,
                                  const NodeDef& quantize, bool compat) {
   return compat ? RequestedRange(index, quantize)
@@ -102,7 +102,7 @@ absl::StatusOr<Tensor> ConstantTensor(const NodeDef& node,
   return ConstValue(*producer);
 }
 
-// Fails for types other than quint8, which alone the fused kernels take.
+// Fails for types other than quint8, the only one that the fused kernels take.
 absl::Status CheckTypes(const QuantizedLayer& layer) {
   for (const auto& [node, attribute] :
        {std::pair{layer.matmul, "T1"}, {layer.requantize, "out_type"}}) {
@@ -163,8 +163,8 @@ absl::Status CheckRanges(const QuantizedLayer& layer) {
   return absl::OkStatus();
 }
 
-// Returns the constant that `node` is or, as quantize_eightbit limits ranges,
-// the Minimum or Maximum of constants. `depth` bounds the nodes looked at.
+// Returns the value of a constant or, because quantize_eightbit limits ranges,
+// of a Minimum or Maximum of constants. `depth` bounds the search.
 std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
                                 int depth) {
   if (node == nullptr || depth == 0) return std::nullopt;
@@ -182,7 +182,7 @@ std::optional<float> ConstantOf(const GraphIndex& index, const NodeDef* node,
   return is_minimum ? std::min(*a, *b) : std::max(*a, *b);
 }
 
-// Returns 0 for NaN.
+// Clamps to the range of int32; NaN becomes 0.
 int32_t ClampToInt32(double value) {
   if (std::isnan(value)) return 0;
   return static_cast<int32_t>(
@@ -191,12 +191,12 @@ int32_t ClampToInt32(double value) {
 }
 
 // A quantized matmul that reads the QuantizeV2 q and takes its codes as those
-// of x − min, as quantize_eightbit makes it: the input is SCALED with min_a = 0
-// and max_a = Sub(q:2, q:1), and the bias is AddV2(b, Mul(q:1, s)) with the
+// of x − min, as quantize_eightbit writes it: the input is SCALED with min_a =
+// 0 and max_a = Sub(q:2, q:1), and the bias is AddV2(b, Mul(q:1, s)) with the
 // column sums s of the weights.
 struct ShiftedInput {
   const tensorflow::NodeDef* quantize;
-  // What gives b.
+  // The node that gives b.
   const tensorflow::NodeDef* bias;
 };
 
@@ -256,7 +256,7 @@ const NodeDef* BiasBehindShift(const GraphIndex& index, const NodeDef& matmul,
   return TensorSource(index, *add, 0).node;
 }
 
-// Returns nullopt when `matmul` has another form.
+// Returns nullopt if `matmul` has another form.
 std::optional<ShiftedInput> ShiftedInputOf(const GraphIndex& index,
                                            const NodeDef& matmul) {
   const NodeDef* quantize = index.Producer(matmul, kA);
@@ -280,7 +280,7 @@ std::optional<ShiftedInput> ShiftedInputOf(const GraphIndex& index,
 
 std::optional<float> ConstantInput(const GraphIndex& index, const NodeDef& node,
                                    int input) {
-  // A limit from above, one from below, and the constants.
+  // The depth covers an upper limit, a lower limit, and the constants.
   constexpr int kDepth = 3;
   return ConstantOf(index, TensorSource(index, node, input).node, kDepth);
 }
@@ -305,8 +305,8 @@ std::optional<Range> QuantizeV2Range(const GraphIndex& index,
     const float top = std::max(-low, high);
     return Range{is_signed ? -top : 0.0f, top};
   }
-  // The kernel that rounds the other way looks at the positive side only when
-  // its codes have no sign.
+  // The other rounding's kernel, for unsigned codes, considers only the
+  // positive side.
   if (is_signed || high <= 0) return std::nullopt;
   return Range{0, high};
 }

@@ -24,15 +24,15 @@ double SquaredNorm(const Tensor& weights) {
   return sum;
 }
 
-// Rounds half to even, like std::rint in two instructions; for |x| < 2^22.
+// Rounds half to even like std::rint, in two instructions. Requires |x| < 2^22.
 inline float Round(float x) {
   constexpr float kShift = 12582912.0f;  // 1.5 · 2^23
   return (x + kShift) - kShift;
 }
 
-// Lowers two codes whose sum is too large to the two with the largest allowed
-// sum that are nearest to the wanted values. Neither grows, so that their other
-// neighbours stay right.
+// Lowers two codes whose sum is too large to the codes with the largest allowed
+// sum that are nearest to the wanted values. Neither code grows, so the pairs
+// with their other neighbours stay valid.
 inline void LowerPair(float wanted0, float wanted1, float* code0,
                       float* code1) {
   const float sign = *code0 > 0 ? 1 : -1;
@@ -43,16 +43,16 @@ inline void LowerPair(float wanted0, float wanted1, float* code0,
   *code1 = sign * (kMaxPairSum - lowered);
 }
 
-// Quantization of a matrix at one number of levels.
+// The quantization of a matrix at one number of levels.
 struct Pass {
   const float* weights;
   int64_t rows;
   int64_t columns;
   WeightRule rule;
   float codes_per_unit;
-  // Where codes go.
+  // The codes are written here.
   tensorflow::qint8* codes;
-  // In squared codes.
+  // The error in units of squared codes.
   double squared_error = 0;
   int64_t lowered = 0;
 
@@ -119,7 +119,7 @@ float LargestPairSum(const Tensor& weights) {
   return largest;
 }
 
-// Returns the most levels at which no neighbours are too large unrounded.
+// Returns the most levels at which no two unrounded neighbours are too large.
 int BestLevels(const Tensor& weights, WeightRule rule) {
   if (rule == WeightRule::kAnyCode) return kMaxLevels;
   const float allowed = kMaxPairSum * LargestMagnitude(weights);
@@ -128,7 +128,7 @@ int BestLevels(const Tensor& weights, WeightRule rule) {
   return std::max(kPairSafeLevels, static_cast<int>(allowed / pair));
 }
 
-// Each product and each sum below is rounded to float by itself, as in the
+// Each product and each sum below is rounded to float separately, as in the
 // kernels; the BUILD file forbids the compiler to contract them.
 
 // SCALED codes of qint8 reach half a step beyond 127 on both sides.

@@ -18,8 +18,8 @@ namespace {
 using tensorflow::DataType;
 using tensorflow::TensorShape;
 
-// Returns weights: `flat` ones are spread evenly, so that many pairs are too
-// large at 127 levels; others are normal, as in a trained layer.
+// Returns weights. If `flat`, they are uniform, so that many pairs are too
+// large at 127 levels; otherwise they are normal, as in a trained layer.
 Tensor RandomMatrix(int64_t rows, int64_t columns, bool flat = false) {
   std::mt19937 random(rows * 1000 + columns);
   std::normal_distribution<float> normal(0, 0.05f);
@@ -36,7 +36,7 @@ int Code(const QuantizedWeights& weights, int64_t row, int64_t column) {
   return weights.codes.matrix<tensorflow::qint8>()(row, column).value;
 }
 
-// Returns all codes, row by row.
+// Returns all codes row by row.
 std::vector<int> Codes(const QuantizedWeights& weights) {
   std::vector<int> codes;
   for (auto code : ValuesOf<tensorflow::qint8>(weights.codes)) {
@@ -95,7 +95,7 @@ TEST(QuantizeWeights, AnyCodeIsTheNearestOf127Levels) {
   }
 }
 
-// tests/kernels/matmul_test.cc shows that no sum saturates then.
+// tests/kernels/matmul_test.cc shows that then no sum saturates.
 TEST(QuantizeWeights, NoTwoNeighboursExceedTheSafeSum) {
   for (const bool flat : {false, true}) {
     for (const int rows : {1, 2, 3, 64, 65}) {
@@ -167,8 +167,8 @@ TEST(QuantizeWeights, ReportsItsError) {
   }
 }
 
-// Placeholders "x0", "x1", … -> QuantizeV2 "q0", "q1", …, which therefore run
-// in the kernel that models meet.
+// Returns placeholders "x0", "x1", … -> QuantizeV2 "q0", "q1", …, which
+// therefore run in the kernel that models use.
 GraphDef QuantizeGraph(const CodeFormula& how, int count) {
   GraphDef graph;
   *graph.add_node() = MakeScalarConst("min", how.min);
@@ -187,8 +187,8 @@ GraphDef QuantizeGraph(const CodeFormula& how, int count) {
   return graph;
 }
 
-// Returns values inside and outside the range, in the middle between two codes,
-// next to it, and zeros of both signs.
+// Returns values inside and outside the range, at and next to the midpoint of
+// two codes, and zeros of both signs.
 Tensor HardValues(const CodeFormula& formula, const TensorShape& shape) {
   std::mt19937 random(20261116);
   const float width = formula.max - formula.min;
@@ -250,7 +250,7 @@ CodeFormula KernelFormula(const CodeFormula& how) {
 }
 
 TEST(QuantizedCodes, AreThoseOfTheKernelAtRunTime) {
-  // oneDNN chooses its code by the shape.
+  // oneDNN chooses its implementation by the shape.
   const std::vector<TensorShape> shapes = {
       {1},        {13},       {1, 13},    {3, 17},         {512, 13},
       {100, 845}, {4096, 32}, {40, 3, 5}, {2, 3, 4, 5, 2}, {0, 13}};

@@ -50,7 +50,7 @@ std::vector<int64_t> IntegersOf(const NodeDef& node) {
 NodeOutput TensorSource(const GraphIndex& index, const NodeDef& node,
                         int input) {
   NodeOutput source = DirectInput(index, node, input);
-  // A cycle of Identity nodes would be endless.
+  // A limit is needed because a cycle of Identity nodes would never end.
   int left = index.graph().node_size();
   while (source.node != nullptr && PassesOn(*source.node) && left-- > 0) {
     const NodeOutput next = DirectInput(index, *source.node, 0);

@@ -1,12 +1,12 @@
 #ifndef REQUANT_TRANSFORMS_LAYERS_TENSOR_PATTERN_H_
 #define REQUANT_TRANSFORMS_LAYERS_TENSOR_PATTERN_H_
 
-// What computes a tensor, written as an expression and compared with a graph:
+// Matches the computation of a tensor in a graph against an expression:
 //
 //   Op("Where", {Op("NotEqual", {Any().As("x"), Constant()})})
 //
-// matches any Where of a NotEqual with a constant. Tensors that are given the
-// same name by As must be the same tensor. Identity nodes are looked through.
+// matches any Where of a NotEqual with a constant. Tensors that As gives the
+// same name must be the same tensor. Identity nodes are skipped.
 
 #include <cstdint>
 #include <map>
@@ -31,17 +31,17 @@ struct NodeOutput {
 };
 
 // Returns what input number `input` of `node` reads, through all Identity
-// nodes; its node is nullptr when there is no such data input.
+// nodes; its node is nullptr if there is no such data input.
 NodeOutput TensorSource(const GraphIndex& index,
                         const tensorflow::NodeDef& node, int input);
 
 // Returns the node that makes the values of `tensor`, through Identity and
-// nodes that only change the shape; nullptr when there is none in the graph.
+// nodes that only change the shape, or nullptr if the graph has none.
 tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
                                    std::string_view tensor);
 
-// Returns an attribute's value, or what is given for a node without it; 0 is
-// the default of the integers that are masks.
+// Return an attribute's value, or the given default if the node lacks it; for
+// integers, which are masks, that is 0.
 int64_t IntegerAttribute(const tensorflow::NodeDef& node,
                          const std::string& name);
 bool BoolAttribute(const tensorflow::NodeDef& node, const std::string& name);
@@ -62,15 +62,15 @@ bool ConcatenatesColumns(const GraphIndex& index,
 struct TensorPattern {
   enum class Kind { kAny, kOp, kConstant, kIntegers, kOneOf };
 
-  // Returns the same pattern, under a name.
+  // Returns the same pattern under a name.
   TensorPattern As(std::string given) const;
-  // Returns the same, if the node's integer attribute has this value.
+  // Returns the same pattern, requiring this value of an integer attribute.
   TensorPattern With(const std::string& attribute, int64_t value) const;
 
   Kind kind = Kind::kAny;
   std::vector<std::string> ops = {};
   int port = 0;
-  // Inputs of an op, or alternatives.
+  // The inputs of an op, or the alternatives.
   std::vector<TensorPattern> children = {};
   std::vector<int64_t> integers = {};
   std::map<std::string, int64_t> attributes = {};
@@ -78,12 +78,12 @@ struct TensorPattern {
 };
 
 TensorPattern Any();
-// Matches output `port` of a node whose op is among `ops` ("Add|AddV2"); it may
-// have more inputs than are given here.
+// Matches output `port` of a node whose op is among `ops` ("Add|AddV2"). The
+// node may have more inputs than are given here.
 TensorPattern Op(std::string_view ops, std::vector<TensorPattern> inputs,
                  int port = 0);
 TensorPattern Constant();
-// Matches a constant with these integers, of whatever rank.
+// Matches a constant with these integers, of any rank.
 TensorPattern Integers(std::vector<int64_t> values);
 // Matches the first of `patterns` that matches.
 TensorPattern OneOf(std::vector<TensorPattern> patterns);
@@ -92,15 +92,15 @@ class PatternMatcher {
  public:
   explicit PatternMatcher(const GraphIndex* index) : index_(index) {}
 
-  // Returns whether it matches. On success all tensors under a name are known;
-  // names of earlier matches stay, and must be the same tensors.
+  // Returns whether it matches. On success all named tensors are known; names
+  // from earlier matches persist and must denote the same tensors.
   bool Match(const TensorPattern& pattern, NodeOutput tensor);
 
   // Returns the tensor that matched under this name.
   NodeOutput operator[](const std::string& name) const;
 
-  // Returns, after a failure, a phrase about the place that fitted least well,
-  // the farthest from where matching began.
+  // Returns, after a failure, a phrase about the mismatch that is farthest from
+  // where matching began.
   const std::string& problem() const { return problem_; }
 
  private:

@@ -38,26 +38,25 @@ using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// Values this small count as zero: a scale made from them overflows.
+// Values this small count as zero, because their scale would overflow.
 constexpr float kLeastWidth = 1e-30f;
 
-// The ranges of pairs go from -m to m, where 127 levels on either side of zero
-// round to half a step. Returns the least m that holds both numbers.
+// Returns the least m for which -m to m holds both numbers. All ranges of pairs
+// are such, with 127 levels on either side of zero.
 float Magnitude(float min, float max) { return std::max({-min, max, 0.0f}); }
 
-// Returns whether there is no scale for the range of that magnitude.
+// Returns whether a range of this magnitude is too narrow to have a scale.
 bool IsTooNarrow(float magnitude) { return 2 * magnitude < kLeastWidth; }
 
 void SetMode(NodeDef* node) {
   auto& attributes = *node->mutable_attr();
   attributes["mode"].set_s("SCALED");
-  // Codes from -127: with -128 the range would not be symmetric.
+  // Codes start at -127, since with -128 the range would not be symmetric.
   attributes["narrow_range"].set_b(true);
 }
 
-// Puts pairs, a QuantizeV2 and a Dequantize with two constants, into the nodes
-// of a graph or of a function, which must not be changed by others until
-// Commit().
+// Inserts pairs (a QuantizeV2 and a Dequantize with two constants) into a graph
+// or a function, whose nodes must not be changed otherwise until Commit().
 class PairInserter {
  public:
   // `function` is its number in the library, or -1 for the graph's own nodes.
@@ -71,8 +70,8 @@ class PairInserter {
                                   })),
         names_(*graph, function) {}
 
-  // Makes the site's node read its input through a pair: the one that another
-  // site of the same tensor has, or a new one.
+  // Makes the site's node read its input through a pair: the existing one of
+  // another site with the same tensor, or a new one.
   void Insert(const QdqSite& site, float magnitude) {
     const auto [known, is_new] = results_.try_emplace(site.range);
     if (is_new) known->second = AddPair(site, magnitude);
@@ -81,7 +80,7 @@ class PairInserter {
 
   int pairs() const { return results_.size(); }
 
-  // Moves the new nodes before those that they were made for.
+  // Moves the new nodes in front of those that they were made for.
   void Commit() {
     google::protobuf::RepeatedPtrField<NodeDef> old;
     old.Swap(&nodes_);
@@ -96,7 +95,7 @@ class PairInserter {
   }
 
  private:
-  // Returns what reads the pair's result has as input.
+  // Adds a pair and returns the name of its result.
   std::string AddPair(const QdqSite& site, float magnitude) {
     const std::string prefix = absl::StrCat(site.node, "_eightbit_");
     const int output = site.range.second;
@@ -110,9 +109,9 @@ class PairInserter {
         {site.tensor, OutputOf(min, 0, "output"), OutputOf(max, 0, "output")},
         {{"T", tensorflow::DT_QINT8}});
     SetMode(&quantize);
-    // oneDNN's kernel rounds like this whatever is asked.
+    // oneDNN's kernel rounds like this whatever the attribute says.
     (*quantize.mutable_attr())["round_mode"].set_s("HALF_TO_EVEN");
-    // By default a range of less than .01 is made wider.
+    // By default, a range narrower than .01 would be widened.
     (*quantize.mutable_attr())["ensure_minimum_range"].set_f(0);
     const std::string codes = Add(site, std::move(quantize));
     NodeDef dequantize = MakeNode(
@@ -127,15 +126,15 @@ class PairInserter {
   std::string AddEnd(const QdqSite& site, const std::string& name,
                      float value) {
     NodeDef node = MakeScalarConst(name, value);
-    // To be in the same iteration of a loop as the tensor is.
+    // This puts the constants into the same loop iteration as the tensor.
     if (has_loops_ && !site.producer_op.empty()) {
       node.add_input(absl::StrCat("^", site.producer));
     }
     return Add(site, std::move(node));
   }
 
-  // Adds a node before the site's, under a free name like its own, and returns
-  // that.
+  // Adds a node before the site's under its own name or a similar free one, and
+  // returns the name.
   std::string Add(const QdqSite& site, NodeDef node) {
     node.set_name(names_.Take(node.name()));
     node.set_device(nodes_[site.node_number].device());
@@ -143,8 +142,8 @@ class PairInserter {
     return added_.back().second.name();
   }
 
-  // Returns a new node's tensor: by number in a graph, by argument in a
-  // function.
+  // Returns a new node's tensor, named by number in a graph and by argument in
+  // a function.
   std::string OutputOf(const std::string& node, int number,
                        std::string_view argument) const {
     if (in_function_) return absl::StrCat(node, ":", argument, ":0");
@@ -155,9 +154,9 @@ class PairInserter {
   const bool in_function_;
   const bool has_loops_;
   FreeNames names_;
-  // By tensor, what its readers have as input instead.
+  // The replacement input for each tensor's readers.
   absl::flat_hash_map<RangeKey, std::string> results_;
-  // With the number of the node that each goes before, ascending.
+  // The new nodes, each with the number of the node it precedes, ascending.
   std::vector<std::pair<int32_t, NodeDef>> added_;
 };
 
@@ -165,7 +164,7 @@ std::string TensorOf(const RangeKey& key) {
   return absl::StrCat(key.first, ":", key.second);
 }
 
-// Says "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 more
+// Returns "\"f::x:0\", which node \"m\" of function \"f\" reads, and 3 more
 // inputs".
 std::string Describe(const std::vector<const QdqSite*>& sites) {
   const QdqSite& first = *sites.front();
@@ -177,18 +176,18 @@ std::string Describe(const std::vector<const QdqSite*>& sites) {
 }
 
 struct QdqRangeOptions {
-  // The magnitude for all, unless there is a table.
+  // The magnitude for all tensors, unless there is a table.
   float fixed = 1;
-  // What was observed, or null; and how a range is chosen from it.
+  // The observed ranges, or null, and how a range is chosen from them.
   const RangeTable* table = nullptr;
   RangeChoiceOptions choice;
-  // Sites that the table lacks stay as they are; else they are an error, but
-  // for those in functions that the graph does not reach: no run of the graph
-  // can observe them.
+  // Whether sites that the table lacks stay as they are. Otherwise they are an
+  // error, except in functions that the graph does not reach: no run of the
+  // graph can observe those.
   bool skip_missing = false;
 };
 
-// Returns the magnitude for a tensor; one that is too narrow is taken for that
+// Returns the magnitude for a tensor. One that is too narrow is treated as that
 // of zeros, which any range holds.
 absl::StatusOr<float> ChosenMagnitude(const RangeKey& key,
                                       const RangeEntry& entry,
@@ -203,8 +202,8 @@ absl::StatusOr<float> ChosenMagnitude(const RangeKey& key,
   return IsTooNarrow(*magnitude) ? 1 : *magnitude;
 }
 
-// Returns each site's magnitude, or nothing where it has none. `warnings` gets
-// a sentence on the latter.
+// Returns each site's magnitude, or nullopt if it has none, and adds a warning
+// about such sites.
 absl::StatusOr<std::vector<std::optional<float>>> MagnitudesOf(
     const std::vector<QdqSite>& sites, const QdqRangeOptions& options,
     std::vector<std::string>* warnings) {
@@ -254,7 +253,7 @@ struct Inserted {
   int functions = 0;
 };
 
-// Sites of one function follow each other.
+// Requires that the sites of each function are consecutive.
 Inserted InsertPairs(const std::vector<QdqSite>& sites,
                      const std::vector<std::optional<float>>& magnitudes,
                      GraphDef* graph) {
@@ -282,7 +281,7 @@ Inserted InsertPairs(const std::vector<QdqSite>& sites,
   return inserted;
 }
 
-// Reads all options but the table.
+// Reads all options except the table.
 absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   QdqRangeOptions options;
   const float min = parameters.Float("min"), max = parameters.Float("max");
@@ -309,7 +308,7 @@ absl::StatusOr<QdqRangeOptions> ReadRangeOptions(const Parameters& parameters) {
   return options;
 }
 
-// Fails for a function with an op's name, whose place it would take.
+// Fails if a function has an op's name, because it would replace that op.
 absl::Status CheckFunctionNames(const GraphDef& graph) {
   for (const FunctionDef& function : graph.library().function()) {
     const std::string& name = function.signature().name();

@@ -18,7 +18,7 @@ namespace {
 
 using tensorflow::FunctionDef;
 
-// Returns a projection as Tensordot makes it, in a function, with a variable.
+// Returns a projection in a function, as Tensordot makes it, with a variable.
 std::string ProjectionGraph() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<2,2>
@@ -40,7 +40,7 @@ TransformRun TryToInsert(const std::string& text,
                       GraphFromText(text));
 }
 
-// Returns the nodes of a function as a graph, in which they can be looked up.
+// Returns the nodes of a function as a graph, so that they can be looked up.
 GraphDef BodyOf(const GraphDef& graph, const std::string& function) {
   GraphDef body;
   for (const FunctionDef& candidate : graph.library().function()) {
@@ -65,7 +65,7 @@ std::vector<std::string> Problems(const GraphDef& graph, bool shapes = true) {
   return messages;
 }
 
-// Inserts pairs, which must succeed and give a graph without problems.
+// Inserts pairs, expecting success and a graph without problems.
 TransformRun Insert(const std::string& text,
                     const std::string& parameters = "") {
   TransformRun run = TryToInsert(text, parameters);
@@ -74,7 +74,7 @@ TransformRun Insert(const std::string& text,
   return run;
 }
 
-// Returns a range table of one batch each.
+// Returns a file with a range table that has one batch per entry.
 std::string TableFile(
     const std::vector<std::pair<RangeKey, std::pair<float, float>>>& ranges) {
   RangeTable table;
@@ -224,7 +224,7 @@ TEST(InsertQdq, KeepsControlInputsDevicesAndColocations) {
   EXPECT_THAT(Problems(run.graph), IsEmpty());
 }
 
-// In a loop of Enter and Exit a constant would else be outside of it.
+// Otherwise the constants would be outside a loop of Enter and Exit.
 TEST(InsertQdq, KeepsItsConstantsInTheLoop) {
   const TransformRun run = Insert(R"(
     x = Placeholder dtype=float shape=<2,2>
@@ -236,7 +236,7 @@ TEST(InsertQdq, KeepsItsConstantsInTheLoop) {
               ElementsAre("^enter"));
 }
 
-// Signature, results, attributes and the nodes that are not concerned.
+// The signature, results, attributes and all other nodes are unchanged.
 TEST(InsertQdq, LeavesTheRestOfAFunction) {
   GraphDef graph = GraphFromText(ProjectionGraph());
   FunctionDef* function = graph.mutable_library()->mutable_function(0);
@@ -340,7 +340,7 @@ TEST(InsertQdq, RefusesRangesThatAreNotFinite) {
       FailsWith(HasSubstr("\"x:0\" has 1 value that is not finite")));
 }
 
-// Returns branches and a loop's body, some called twice, each edited once.
+// Returns branches and a loop's body; even those called twice are edited once.
 std::string NestedGraph() {
   return GraphText(R"(
     x = Placeholder dtype=float shape=<2,2>
@@ -374,11 +374,11 @@ TEST(InsertQdq, EditsEachFunctionOnce) {
                   "6 pairs for 3 activations and 3 weights in 3 functions")));
 }
 
-// Returns the graph with up to four of its names, ops, inputs and attributes'
+// Returns the graph with up to four of its names, ops, inputs and attribute
 // names exchanged at random.
 GraphDef Damaged(const std::string& text, int seed) {
   std::mt19937 random(seed);
-  // Every other one is a string.
+  // Every other part is a string.
   std::vector<std::string> parts = absl::StrSplit(text, '"');
   const auto any = [&] { return 2 * (random() % (parts.size() / 2)) + 1; };
   for (int changes = 1 + random() % 4; changes > 0; --changes) {
@@ -392,7 +392,7 @@ GraphDef Damaged(const std::string& text, int seed) {
   return GraphFromText(absl::StrJoin(parts, "\""));
 }
 
-// Whatever comes of it, the transform returns, and adds no problem.
+// Whatever the damage, the transform returns and adds no problem.
 TEST(InsertQdq, SurvivesDamagedGraphs) {
   const std::string graphs[] = {ProjectionGraph(), NestedGraph()};
   int edited = 0;

@@ -23,10 +23,10 @@ using tensorflow::FunctionDef;
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// The attribute of the Identity that reads a tensor: the number of its key.
+// The attribute of an observing Identity that holds the number of its key.
 constexpr char kKeyAttribute[] = "_requant_observed";
 constexpr char kObserver[] = "requant_observe";
-// A session that holds this many has no memory left for values.
+// A session with this many nodes has no memory left for values.
 constexpr int64_t kMostNodes = 1'000'000;
 constexpr char kCopy[] = "requant_observe/";
 
@@ -70,7 +70,7 @@ class ObserverMaker {
   }
 
  private:
-  // Makes an Identity read the tensor of each key.
+  // Adds an Identity that reads the tensor of each key.
   void AddMarks(const QdqSites& sites) {
     std::map<RangeKey, int64_t> keys;
     absl::flat_hash_map<int, FreeNames> names;
@@ -91,8 +91,8 @@ class ObserverMaker {
     }
   }
 
-  // Returns the nodes that run once or not at all: between a loop's or a
-  // branch's start and its end.
+  // Returns the nodes that may run several times or not at all: those between a
+  // loop's or a branch's start and its end.
   static NodeSet ConditionalNodes(const GraphIndex& index) {
     NodeSet conditional;
     std::vector<const NodeDef*> open;
@@ -111,7 +111,7 @@ class ObserverMaker {
     return conditional;
   }
 
-  // What is left to be called runs conditionally, or it would be inlined.
+  // Functions that are still called run conditionally; others were inlined.
   void FindConditionalFunctions(const NodeSet& needed) {
     const auto called = CalledFunctions(needed, graph_.library());
     for (const FunctionDef& function : graph_.library().function()) {
@@ -124,7 +124,7 @@ class ObserverMaker {
     }
   }
 
-  // Returns the marks that can be fetched when the outputs can be.
+  // Returns the marks that can be fetched if the outputs can be.
   std::vector<NodeDef*> FindMarks(const GraphIndex& index) {
     const NodeSet needed = NeededNodes(index, outputs_);
     const NodeSet conditional = ConditionalNodes(index);
@@ -143,7 +143,7 @@ class ObserverMaker {
     return marks;
   }
 
-  // Returns whether the session's graph has the node as it is now.
+  // Returns whether the session's graph has the node in its present form.
   static bool IsOriginal(
       const NodeDef& node,
       const absl::flat_hash_map<std::string, const NodeDef*>& originals) {
@@ -154,7 +154,7 @@ class ObserverMaker {
            absl::c_equal(node.input(), original.input());
   }
 
-  // Adds what the marks need and the session does not have, under free names.
+  // Adds what the marks need and the session lacks, under free names.
   void AddNodes(const GraphIndex& index, const std::vector<NodeDef*>& marks) {
     absl::flat_hash_map<std::string, const NodeDef*> originals;
     for (const NodeDef& node : original_.node()) {
@@ -170,7 +170,7 @@ class ObserverMaker {
       changed.insert(node);
       open.push_back(node);
     }
-    // What reads a changed node is no longer what it was either.
+    // Readers of a changed node have changed too.
     while (!open.empty()) {
       const NodeDef* node = open.back();
       open.pop_back();
@@ -180,7 +180,7 @@ class ObserverMaker {
         }
       }
     }
-    // In the graph's order, for the same names every time.
+    // Goes in the graph's order, to get the same names every time.
     FreeNames free(original_, /*function=*/-1);
     for (const NodeDef& node : graph_.node()) {
       if (!changed.contains(&node)) continue;
@@ -206,10 +206,10 @@ class ObserverMaker {
   const GraphDef& original_;
   GraphDef graph_;
   std::vector<std::string> outputs_;
-  // By key's number.
+  // Indexed by the number of the key.
   std::vector<QdqObserver> found_;
   absl::flat_hash_set<int64_t> conditional_keys_;
-  // By the name in graph_: that in added_.
+  // Maps names in graph_ to names in added_.
   absl::flat_hash_map<std::string, std::string> renamed_;
   GraphDef added_;
 };

@@ -36,7 +36,7 @@ bool IsWeightOp(const std::string& op) {
   return ops->contains(op);
 }
 
-// Returns whether the op's output 0 is input 0, moved, shaped or cast.
+// Returns whether the op's output 0 is input 0, only moved, reshaped or cast.
 bool PassesWeight(const std::string& op) {
   static const auto* ops = new absl::flat_hash_set<std::string>(
       {"Cast", "EnsureShape", "Enter", "ExpandDims", "Identity",
@@ -49,7 +49,7 @@ bool IsWhile(const std::string& op) {
   return op == "While" || op == "StatelessWhile";
 }
 
-// Returns the first input that both kinds of branch are handed.
+// Returns the first input that is passed to the branches; 0 for other ops.
 int FirstHanded(const std::string& op) {
   const bool has_condition = op == "If" || op == "StatelessIf" ||
                              op == "Case" || op == "StatelessCase";
@@ -61,12 +61,12 @@ bool HandsInputsOn(const std::string& op) {
          IsWhile(op) || FirstHanded(op) > 0;
 }
 
-// Which tensors of a graph and its functions are weights: constants and values
-// of variables, however they get to where they are used.
+// Determines which tensors of a graph and its functions are weights: constants
+// and values of variables, however they reach the place where they are used.
 class WeightSources {
  public:
-  // `bodies`: the graph first, then the functions of `library` in their order.
-  // Both must outlive this. Takes time in proportion to nodes and inputs.
+  // `bodies` are the graph, then the functions of `library` in their order.
+  // Both must outlive this object. Takes time proportional to nodes and inputs.
   WeightSources(const std::vector<GraphBody>& bodies,
                 const FunctionDefLibrary& library)
       : bodies_(bodies),
@@ -89,9 +89,9 @@ class WeightSources {
   }
 
   // Returns whether what `input` names in a body is a weight: a Const or a
-  // variable's value, through nodes that only move, shape or cast it (Identity,
-  // Reshape, Cast, Enter …), or an argument that is one in all calls. An
-  // argument of a loop's body must also be handed on unchanged.
+  // variable's value, through nodes that only move, reshape or cast it
+  // (Identity, Reshape, Cast, Enter …), or an argument that is a weight in all
+  // calls. An argument of a loop's body must also be passed on unchanged.
   bool IsWeight(int body, std::string_view input) {
     const Origin origin = OriginOf(body, bodies_[body].Find(input));
     return origin.kind == Origin::kWeight ||
@@ -100,7 +100,7 @@ class WeightSources {
   }
 
   // Returns whether the graph's nodes call the function, directly or not.
-  // Others may still be called by name, as a SavedModel's are.
+  // Others may still be called by name, as in a SavedModel.
   bool IsReached(int body) const { return reached_[body]; }
 
  private:
@@ -109,15 +109,15 @@ class WeightSources {
     Kind kind = kNotSought;
     int32_t argument = -1;
   };
-  // A function that a node hands its inputs to, from input `offset` on; -1:
-  // nobody knows what the function is given.
+  // A function to which a node passes its inputs from `offset` on, or -1 if it
+  // is unknown what is passed.
   struct Callee {
     int body;
     int offset;
   };
   using Callees = std::vector<std::vector<int>>;
 
-  // Remembers the answer for all nodes on the way, so that each is passed once.
+  // Remembers the answer for all nodes on the way, to visit each only once.
   Origin OriginOf(int body, const BodyTensor& start) {
     std::vector<Origin>& origins = origins_[body];
     std::vector<int32_t> path;
@@ -186,8 +186,8 @@ class WeightSources {
   void FollowCall(int body, const NodeDef& node, const Callee& callee) {
     const int32_t first = first_argument_[callee.body];
     const int count = ArgumentCount(callee.body);
-    // One input of a function's node can name several tensors; then it is not
-    // known which argument is which.
+    // One input of a function's node can name several tensors, so that it is
+    // not known which argument is which.
     const bool known =
         callee.offset >= 0 && DataInputs(node) == callee.offset + count;
     if (known) {
@@ -201,7 +201,7 @@ class WeightSources {
     }
   }
 
-  // What the body of a loop returns is handed to it and to the condition again.
+  // What a loop's body returns is passed to the body and the condition again.
   void FollowLoop(const NodeDef& node) {
     const auto called = [&](const char* attribute) {
       const auto found = node.attr().find(attribute);
@@ -222,7 +222,7 @@ class WeightSources {
     }
   }
 
-  // Adds what an argument, numbered over all functions, may be.
+  // Adds a value that an argument, numbered over all functions, may have.
   void AddSource(int32_t argument, int body, std::string_view input) {
     const Origin origin = OriginOf(body, bodies_[body].Find(input));
     if (origin.kind == Origin::kArgument) {
@@ -282,10 +282,10 @@ class WeightSources {
 
   const std::vector<GraphBody>& bodies_;
   absl::flat_hash_map<std::string_view, int> functions_;
-  std::vector<std::vector<Origin>> origins_;  // of a body's nodes
-  std::vector<int32_t> first_argument_;       // of a body
-  std::vector<bool> is_opaque_;  // a body's arguments are all marked as others
-  // Per argument, over all functions.
+  std::vector<std::vector<Origin>> origins_;  // by body and node
+  std::vector<int32_t> first_argument_;       // by body
+  std::vector<bool> is_opaque_;  // by body: all arguments are marked as others
+  // By argument, over all functions.
   std::vector<bool> is_called_;
   std::vector<bool> is_other_;
   std::vector<std::vector<int32_t>> handed_to_;
@@ -295,7 +295,7 @@ class WeightSources {
 // An op that multiplies two or more of its inputs.
 struct MultiplyingOp {
   std::string_view name;
-  // The first of them and how many they are; all from there on for -1.
+  // The first of them and their number; -1 means all from the first on.
   int first;
   int count;
 };
@@ -311,7 +311,7 @@ constexpr MultiplyingOp kMultiplyingOps[] = {
     {"Conv2D", 0, 2},
     {"Conv3D", 0, 2},
     {"DepthwiseConv2dNative", 0, 2},
-    // Transposed convolutions; their first input is a shape.
+    // The first input of a transposed convolution is a shape.
     {"Conv2DBackpropInput", 1, 2},
     {"Conv3DBackpropInputV2", 1, 2},
     {"_FusedMatMul", 0, 2},
@@ -339,13 +339,13 @@ absl::StatusOr<ChosenOps> ChooseOps(const std::vector<std::string>& names) {
   return chosen;
 }
 
-// Returns whether new names can be made of it.
+// Returns whether new names can be derived from `name`.
 bool IsPlainName(std::string_view name) {
   return !name.empty() && name.find_first_of(":^") == std::string_view::npos;
 }
 
-// Returns the types of all tensors that a node takes; nothing when they are not
-// known or more than the node has inputs, of which each may be one tensor only.
+// Returns the types of all tensors that a node takes, or nullopt if they are
+// unknown or outnumber its inputs, each of which must be a single tensor.
 std::optional<std::vector<tensorflow::DataType>> InputTypes(const NodeDef& node,
                                                             const OpEntry& op) {
   const int inputs = absl::c_count_if(node.input(), [](const auto& input) {

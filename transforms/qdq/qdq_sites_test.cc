@@ -34,8 +34,8 @@ absl::StatusOr<std::vector<std::string>> ShowSites(
   return lines;
 }
 
-// Expects of the graph that the session has after the extension that names are
-// taken once, and that every input is there.
+// Expects that names are unique and every input exists in the graph that the
+// session has after the extension.
 void ExpectExtends(const GraphDef& graph, const GraphDef& added) {
   GraphDef extended = graph;
   extended.MergeFrom(added);
@@ -49,8 +49,8 @@ void ExpectExtends(const GraphDef& graph, const GraphDef& added) {
   }
 }
 
-// Shows what is observed and by which tensors, what is not, with "?" if it runs
-// conditionally, and the nodes that are added.
+// Shows what is observed and by which tensors; what is not observed, with "?"
+// if it runs conditionally; and the added nodes.
 absl::StatusOr<std::vector<std::string>> ShowObservers(
     const GraphDef& graph, const QdqSiteOptions& options,
     const std::string& output) {
@@ -99,7 +99,7 @@ TEST(QdqSites, AreThoseOfTheCases) {
   });
 }
 
-// 33 kB of functions that stand for more nodes than any memory holds.
+// These 33 kB of functions stand for more nodes than any memory holds.
 TEST(QdqObservers, RefuseFunctionsThatStandForTooManyNodes) {
   std::string lines = R"(
     x = Placeholder dtype=float

@@ -28,10 +28,10 @@ namespace {
 using tensorflow::GraphDef;
 using tensorflow::NodeDef;
 
-// A range from fewer observations is doubted.
+// A range from fewer observations than this causes a warning.
 constexpr int64_t kFewObservations = 8;
 
-// How many names an error message lists.
+// The number of names that an error message lists.
 constexpr size_t kNamesShown = 5;
 
 std::string NameList(const std::vector<std::string>& names) {
@@ -56,8 +56,8 @@ bool Fits(const FreezeRule& rule, const RangeEntry& entry) {
 }
 
 // Returns whether `entry` has observations that no output of the rule takes. A
-// range table of several kinds of nodes has such entries: a RequantizationRange
-// has minima, which freeze_min could take for those of a Min.
+// range table for several kinds of nodes has such entries: freeze_min could
+// take the minima of a RequantizationRange for a Min's.
 bool HasMoreThan(const FreezeRule& rule, const RangeEntry& entry) {
   bool takes_mins = false, takes_maxs = false;
   for (const FrozenOutput& output : rule.outputs) {
@@ -103,8 +103,8 @@ absl::StatusOr<RangeTable> ReadRanges(const FreezeRule& rule, bool required,
 struct Choice {
   std::string node;
   const RangeEntry* entry;
-  // The entry is not of the node itself but of the float tensor whose range the
-  // node computes.
+  // Whether the entry is that of the float tensor whose range the node
+  // computes, not of the node itself.
   bool of_tensor = false;
 };
 
@@ -120,7 +120,7 @@ std::string RangeOf(const NodeDef& node) {
   return StringAttribute(node, kRangeOfAttribute);
 }
 
-// Returns the nodes that have an entry of their own.
+// Returns the nodes that have their own entry.
 absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
                                                     const RangeTable& ranges,
                                                     const GraphIndex& index,
@@ -130,7 +130,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
   std::vector<std::string> absent, left_alone;
   for (const auto& [key, entry] : ranges.entries()) {
     const std::string& name = key.first;
-    // Only tensors have histograms; a float graph has more of them than the
+    // Only tensors have histograms, and a float graph has more tensors than the
     // eight-bit graph's nodes refer to.
     if (entry.histogram.has_value() || !Fits(rule, entry)) continue;
     const NodeDef* node = index.Find(name);
@@ -164,7 +164,7 @@ absl::StatusOr<std::vector<Choice>> ChooseByOwnName(const FreezeRule& rule,
   return chosen;
 }
 
-// Returns the nodes without an own entry that name a tensor which has one.
+// Returns the nodes without their own entry that name a tensor with an entry.
 absl::StatusOr<std::vector<Choice>> ChooseByTensor(
     const FreezeRule& rule, const RangeTable& ranges, const GraphIndex& index,
     const std::vector<Choice>& already_chosen) {
@@ -216,8 +216,8 @@ bool HasQuantization(const GraphDef& graph) {
                      });
 }
 
-// Returns whether the graph has a node that the rule could freeze: that of a
-// model without Relu has no RequantizationRange.
+// Returns whether the graph has a node that the rule could freeze. The graph of
+// a model without Relu has no RequantizationRange.
 bool HasNodesToFreeze(const FreezeRule& rule, const GraphIndex& index,
                       bool compat) {
   const auto& nodes = index.graph().node();
@@ -227,8 +227,8 @@ bool HasNodesToFreeze(const FreezeRule& rule, const GraphIndex& index,
   });
 }
 
-// Returns the nodes to freeze, in the order of their names. None is an error if
-// `required`.
+// Returns the nodes to freeze, in the order of their names. If `required`,
+// having none is an error.
 absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
                                                 const RangeTable& ranges,
                                                 const GraphIndex& index,
@@ -245,7 +245,7 @@ absl::StatusOr<std::vector<Choice>> ChooseNodes(const FreezeRule& rule,
   return chosen;
 }
 
-// Fails when a node that should be frozen is missing from the log.
+// Fails if a node that should be frozen is missing from the log.
 absl::Status CheckNoneForgotten(const FreezeRule& rule,
                                 const std::vector<Choice>& chosen,
                                 const GraphIndex& index) {
@@ -291,13 +291,13 @@ absl::StatusOr<std::vector<float>> ChosenValues(const FreezeRule& rule,
                        "\" has a range with one end only; calibrate again"));
     }
     float value = *end;
-    // The original of freeze_min: index round(n * 0.95) of the ascending
+    // The original freeze_min takes index round(n * 0.95) of the ascending
     // minima.
     if (output.is_min && options.min_from_upper_tail) {
       value = UpperPercentile(entry.mins, options.choice.percentiles.min);
     }
-    // The kernels' ranges include zero; of a tensor that is always positive,
-    // say, the observed one does not.
+    // The kernels' ranges include zero, but the observed range of a tensor that
+    // is always positive, for example, does not.
     if (choice.of_tensor) {
       value = output.is_min ? std::min(value, 0.0f) : std::max(value, 0.0f);
     }
@@ -306,8 +306,8 @@ absl::StatusOr<std::vector<float>> ChosenValues(const FreezeRule& rule,
   return values;
 }
 
-// Fails when a quantization that reads the constant `name` has its two ends,
-// both constant by now, swapped.
+// Fails if the ends of a quantization range that includes the constant `name`
+// are both constant by now and in the wrong order.
 absl::Status CheckQuantizeRanges(const GraphIndex& index,
                                  const std::string& name) {
   for (const Use& use : index.Uses(name)) {
@@ -408,8 +408,8 @@ std::string DescribeOptions(const FreezeRule& rule,
   return absl::StrJoin(settings, ", ");
 }
 
-// A batch logs every node that it computes, once: a log that has one node less
-// often than another may have been cut.
+// Warns if a log has one node less often than another. Since every batch logs
+// each node once, such a log may have been cut.
 void WarnOfACutLog(const std::vector<Choice>& chosen,
                    TransformContext* context) {
   const Choice* fewest = nullptr;

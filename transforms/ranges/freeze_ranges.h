@@ -1,7 +1,7 @@
 #ifndef REQUANT_TRANSFORMS_RANGES_FREEZE_RANGES_H_
 #define REQUANT_TRANSFORMS_RANGES_FREEZE_RANGES_H_
 
-// What freeze_requantization_ranges, freeze_min and freeze_max have in common.
+// The common part of freeze_requantization_ranges, freeze_min and freeze_max.
 
 #include <string>
 #include <vector>
@@ -16,7 +16,7 @@ namespace requant {
 // A value that replaces one output of a frozen node.
 struct FrozenOutput {
   int port;
-  // Which tail of which observations to take.
+  // True: the lower tail of the minima. False: the upper tail of the maxima.
   bool is_min;
   // The Const is named <node><suffix>.
   std::string suffix;
@@ -28,11 +28,11 @@ struct FreezeRule {
   // Log lines of this kind hold their ranges.
   RecordKind record_kind;
   std::vector<FrozenOutput> outputs;
-  // The original of freeze_min took the wrong tail; compat=true does so again.
+  // The original freeze_min used the wrong tail, which compat=true reproduces.
   bool compat_takes_upper_tail_of_mins = false;
 };
 
-// Replaces the nodes that `rule` describes by constants, chosen from the logs
+// Replaces the nodes that `rule` describes with constants chosen from the logs
 // or range tables that context.parameters name.
 absl::Status FreezeRanges(const FreezeRule& rule, TransformContext& context,
                           tensorflow::GraphDef* graph);

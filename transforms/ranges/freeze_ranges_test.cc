@@ -7,7 +7,7 @@
 namespace requant::freeze_ranges_test {
 namespace {
 
-// x is quantized over [Min(x), Max(x)] and turned back.
+// Returns a graph that quantizes x over [Min(x), Max(x)] and dequantizes it.
 GraphDef DynamicQuantization() {
   return GraphFromText(R"(
     x = Placeholder dtype=float
@@ -19,7 +19,7 @@ GraphDef DynamicQuantization() {
   )");
 }
 
-// Requantizes over a range computed as the graph runs.
+// Returns a graph that requantizes over a range computed as it runs.
 GraphDef DynamicRequantization() {
   return GraphFromText(R"(
     acc = Placeholder dtype=qint32
@@ -87,7 +87,7 @@ TEST(FreezeMin, TakesTheLowerTailOfTheMinima) {
   std::vector<float> values;
   for (float v : OneTo(100)) values.push_back(-v);
   const auto run = MustTransform(FreezeMin(values), DynamicQuantization());
-  // Ascending -100 … -1, index round(100 · 0.05) = 5.
+  // The value has the index round(100 · 0.05) = 5 in -100 … -1.
   EXPECT_THAT(run.graph, HasNodes(R"(
     x_min/frozen_min_only = float{-95}
     q = QuantizeV2(x, x_min/frozen_min_only, x_max)
@@ -123,7 +123,7 @@ TEST(FreezeRequantizationRanges, ReplacesBothOutputsAndTheControlInput) {
   EXPECT_FALSE(HasNode(run.graph, "r/range"));
 }
 
-// TensorFlow's own transform is the oracle for the choice.
+// TensorFlow's own transform is the reference for the choice.
 TEST(FreezeRequantizationRanges, ChoosesWhatTheStockTransformChooses) {
   std::mt19937 random(7);
   for (int count : {1, 2, 9, 10, 19, 20, 37, 200}) {
@@ -184,7 +184,7 @@ TEST(Freeze, ReadsSeveralLogsAndRangeTables) {
   EXPECT_THAT(run.notes, ElementsAre(HasSubstr("at least 3 observations")));
 }
 
-// The nodes of the other kinds may be constants already.
+// The nodes of other kinds may already be constants.
 TEST(Freeze, ALogOrRangeTableOfSeveralKindsServesEveryTransform) {
   const std::string log =
       WriteTestFile("mixed",
@@ -237,7 +237,7 @@ TEST(Freeze, RefusesParametersAndLogsThatDoNotFit) {
             HasSubstr("minmax, percentile or mse")},
            {Call("freeze_min", "x", ", method=mse, compat=true"),
             HasSubstr("compat")},
-           // Whatever the method.
+           // This fails whatever the method.
            {Call("freeze_min", "x", ", value_percentile=101"),
             HasSubstr("above 50 and at most 100")},
            {Call("freeze_min", "x", ", value_percentile=0, method=mse"),
@@ -333,7 +333,7 @@ TEST(Freeze, WarnsOfMalformedLines) {
   EXPECT_THAT(run.warnings, Contains(HasSubstr("bad:2")));
 }
 
-// Returns an entry as a calibration of a float tensor gives it in two batches.
+// Returns the entry of a float tensor after calibration with two batches.
 RangeEntry TensorEntry(float low, float high) {
   RangeEntry entry;
   entry.AddRange(low, high, {"tensor", 1});
@@ -344,14 +344,14 @@ RangeEntry TensorEntry(float low, float high) {
   return entry;
 }
 
-// Returns a table of one float tensor.
+// Returns a table with one float tensor.
 RangeTable TableOf(const std::string& tensor, const RangeEntry& entry) {
   RangeTable ranges;
   ranges.FindOrAdd(tensor) = entry;
   return ranges;
 }
 
-// Says of which float tensor the nodes' ranges are.
+// Names the float tensor whose ranges the nodes compute.
 GraphDef WithRangeOf(GraphDef graph, const std::string& op,
                      const std::string& tensor) {
   for (auto& node : *graph.mutable_node()) {
@@ -393,13 +393,13 @@ TEST(Freeze, FindsTheEntryOfTheTensorThatTheNodeNames) {
   ranges.FindOrAdd("split", 0) = TensorEntry(-1, 1);
   ranges.FindOrAdd("split", 1) = TensorEntry(-2, 2);
   ranges.FindOrAdd("relu") = TensorEntry(1, 3);
-  // Entries that no node names are no error, nor are those of other nodes.
+  // Neither entries that no node names nor those of other nodes are an error.
   ranges.FindOrAdd("acc") = TensorEntry(0, 4);
   ranges.FindOrAdd("elsewhere") = TensorEntry(0, 5);
   EXPECT_EQ(FrozenRange(ranges, "split:1"), std::pair(-2.0f, 2.0f));
   // A tensor's range includes zero.
   EXPECT_EQ(FrozenRange(ranges, "relu:0"), std::pair(0.0f, 3.0f));
-  // A node's own entry comes first.
+  // A node's own entry takes precedence.
   ranges.FindOrAdd("r/range").AddRange(0, 7, {"log", 1});
   EXPECT_EQ(FrozenRange(ranges, "relu:0"), std::pair(0.0f, 7.0f));
 }
@@ -415,7 +415,7 @@ TEST(Freeze, RefusesATableThatDoesNotFit) {
       error(TableOf("other", TensorEntry(0, 3)), RequantizationOf("relu:0")),
       AllOf(HasSubstr("fits no RequantizationRange"), HasSubstr("\"r/range\""),
             HasSubstr("\"relu:0\"")));
-  // No node says of which tensor its range is.
+  // No node says which tensor its range belongs to.
   EXPECT_THAT(
       error(TableOf("relu", TensorEntry(0, 3)), DynamicRequantization()),
       HasSubstr("_requant_range_of"));
@@ -446,7 +446,7 @@ TEST(Freeze, OtherMethodsThanMinMaxNeedValues) {
   }
 }
 
-// As that of a model without Relu, whose calibration has other ranges.
+// A model without Relu has such a graph; its calibration has other ranges.
 TEST(Freeze, AGraphWithoutSuchNodesStaysAsItIs) {
   const RangeTable ranges = TableOf("x", TensorEntry(-1, 3));
   for (const std::string& call :

@@ -29,7 +29,7 @@ using tensorflow::NodeDef;
 
 constexpr std::string_view kPrintSuffix = "__print__";
 
-// Returns whether a node is one of those that a call of insert_logging names.
+// Returns whether a call of insert_logging names the node.
 bool IsNamed(const NodeDef& node, const std::vector<std::string>& ops,
              const std::vector<std::string>& prefixes) {
   return (ops.empty() || absl::c_linear_search(ops, node.op())) &&
@@ -39,7 +39,7 @@ bool IsNamed(const NodeDef& node, const std::vector<std::string>& ops,
           }));
 }
 
-// Names of nodes, with their outputs that other nodes read.
+// Maps the names of nodes to those of their outputs that other nodes read.
 using LoggedNodes = absl::flat_hash_map<std::string, std::set<int>>;
 
 LoggedNodes FindLoggedNodes(const GraphDef& graph,
@@ -81,12 +81,12 @@ std::string NothingLogged(const GraphDef& graph, const Parameters& parameters) {
       }));
 }
 
-// Spells the port out even where it is 0, as TensorFlow's insert_logging does.
+// Spells out the port even if it is 0, as TensorFlow's insert_logging does.
 std::string TensorAt(std::string_view node, int port) {
   return absl::StrCat(node, ":", port);
 }
 
-// Returns a Print that passes the node's first output in use on and prints all
+// Returns a Print that passes on the node's first output in use and prints all
 // outputs in use.
 absl::StatusOr<NodeDef> MakePrint(const NodeDef& node,
                                   const std::set<int>& ports,

@@ -57,8 +57,8 @@ TEST(InsertLogging, NamesANodeWhoseOpIsUnknown) {
               FailsWith(HasSubstr("\"a\" has the op \"NoSuchOp\"")));
 }
 
-// Only some outputs in use: the stock transform writes a Print that TensorFlow
-// refuses to load, ours must load.
+// If only some outputs are in use, the stock transform writes a Print that
+// TensorFlow refuses to load; Requant's must load.
 TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
   GraphDef graph = GraphFromText(R"(
     x = float<2>{1,5}
@@ -72,8 +72,8 @@ TEST(InsertLogging, LogsOnlyTheOutputsInUse) {
   EXPECT_EQ(outputs[0].scalar<float>()(), -5);
 }
 
-// Returns a random chain of two-input ops, each reading all outputs of what it
-// reads, with control inputs now and then.
+// Returns a random chain of two-input ops, each reading all outputs of the
+// nodes it reads, sometimes with control inputs.
 GraphDef RandomGraph(int seed) {
   std::mt19937 random(seed);
   GraphDef graph = GraphFromText("x = Placeholder dtype=float");

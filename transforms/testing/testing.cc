@@ -25,8 +25,8 @@ absl::Status Run(const std::string& transform, TransformContext* context,
   return registered->run(*context, graph);
 }
 
-// Returns whether two attributes have the same value; tensors may be stored in
-// different ways.
+// Returns whether two attributes have the same value, even if they store equal
+// tensors in different ways.
 bool SameAttribute(const tensorflow::AttrValue& a,
                    const tensorflow::AttrValue& b) {
   Tensor first, second;

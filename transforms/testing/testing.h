@@ -1,7 +1,7 @@
 #ifndef REQUANT_TRANSFORMS_TESTING_TESTING_H_
 #define REQUANT_TRANSFORMS_TESTING_TESTING_H_
 
-// For tests of transforms.
+// Support for tests of transforms.
 
 #include <string>
 #include <utility>
@@ -19,7 +19,7 @@ struct TransformRun {
   std::vector<std::string> warnings;
 };
 
-// Cases of one rule: what goes in, and what comes of it.
+// Cases of one rule, each with its input and the expected result.
 using Cases = std::vector<std::pair<std::string, std::string>>;
 
 // Runs one transform, written as in --transforms, without the verifier.
@@ -28,24 +28,24 @@ TransformRun RunTransform(const std::string& transform,
                           const std::vector<std::string>& inputs = {},
                           const std::vector<std::string>& outputs = {});
 
-// Does the same with a transform that must succeed.
+// Does the same for a transform that must succeed.
 TransformRun MustTransform(const std::string& transform,
                            const tensorflow::GraphDef& graph,
                            const std::vector<std::string>& inputs = {},
                            const std::vector<std::string>& outputs = {});
 
-// Returns why the transform, which must fail, does.
+// Runs a transform that must fail, and returns its error message.
 std::string TransformError(const std::string& transform,
                            const tensorflow::GraphDef& graph);
 
-// Returns `graph` with nodes written as in graph_text.h in place of those with
-// their names, or added.
+// Returns `graph` with nodes, written as in graph_text.h, added or replacing
+// those of the same names.
 tensorflow::GraphDef WithNodes(tensorflow::GraphDef graph,
                                const std::string& lines);
 
-// Matches a graph that has the nodes of `lines`, written as in graph_text.h:
-// their ops, their inputs and the attributes that are given. Constants have the
-// same values, however they are stored.
+// Matches a graph that has the nodes of `lines`, written as in graph_text.h,
+// with their ops, inputs and given attributes. Constants must have the same
+// values, however they are stored.
 testing::Matcher<const tensorflow::GraphDef&> HasNodes(
     const std::string& lines);
 
