@@ -53,9 +53,8 @@ absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir,
     const RunOptions& options = {});
 
-// Return the value of --format, a flag of the commands that can print their
-// result in several ways, and the file that defines it, for
-// ProgramHelp::flag_files.
+// Return the value of --format, which commands with several ways to print their
+// result share, and the file that defines it, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
 

@@ -29,9 +29,8 @@ struct Check {
 // int8.
 std::vector<Check> CheckCpu(const CpuFeatures& features);
 
-// Checks the cap that programs set for oneDNN. `needed` is what this machine
-// needs, and `from_environment` the user's own ONEDNN_MAX_CPU_ISA; "" means
-// none.
+// Checks the cap that programs set for oneDNN. `needed` is this machine's, and
+// `from_environment` the user's own ONEDNN_MAX_CPU_ISA; "" means none.
 Check CheckIsaCap(const std::string& needed,
                   const std::string& from_environment);
 
