@@ -57,7 +57,7 @@ std::string GatesText(const Gates& gates) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Adds what is not in Gates: "expect accuracy 77.5 %, relative_mse 0.01 of a".
+// Returns a text such as "expect accuracy 77.5 %, relative_mse 0.01 of fixed".
 std::string AllGatesText(const Plan& plan, const Task& task) {
   std::string text = GatesText(EffectiveGates(plan, task));
   if (task.kind != Task::Kind::kVerify) return text;

@@ -329,8 +329,7 @@ absl::Status AddFolder(const std::string& from, const std::string& to) {
   std::vector<std::string> folders;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            FilesBelow(from, &folders));
-  // Empty folders are added too, such as the assets that TensorFlow always
-  // makes.
+  // Empty folders are added too, such as TensorFlow's usual assets.
   for (const std::string& folder : folders) {
     REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(to, "/", folder)));
   }
