@@ -32,7 +32,7 @@ stage { name: "first" transform { graph { file: "graph.pbtxt" } outputs: "z"
 stage { name: "second" transform { graph { stage: "first" } outputs: "z"
         transforms: "SECOND" } })text";
 
-// The start of a workflow: a stage that fails when it runs.
+// A stage that fails when it runs, one that reads it, and an independent one.
 constexpr char kBroken[] = R"(
 stage { name: "broken" transform { graph { file: "broken.pbtxt" }
         transforms: "sort_by_execution_order" } })";

@@ -115,8 +115,7 @@ struct GateSpec {
   const char* name;
   Unit unit;
 
-  // Returns the figure that is judged, or nothing if the comparison lacks it;
-  // `missing` says why.
+  // Returns the figure to judge, or nothing, for the reason in `missing`.
   std::optional<Estimate> (*found)(const Comparison&) = nullptr;
   const char* missing = nullptr;
 

@@ -451,8 +451,7 @@ class Runner {
   }
 
   void ExplainWhatDidNotRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // For each task, its name if it failed, or that of the failed task that it
-    // depends on, or "".
+    // For each task, "", its own name if it failed, or what failed before it.
     std::vector<std::string> failure(Count());
     for (int i = 0; i < Count(); ++i) {
       if (!choice_.chosen[i]) {
@@ -504,9 +503,9 @@ class Runner {
   const int jobs_;
   const Clock::time_point start_ = Clock::now();
 
-  // The results by task; the key is empty if there is none. They need no lock,
-  // because each is written before any task that reads it starts, and does not
-  // change after that.
+  // The results by task, without a key if there is none. They need no lock:
+  // each is written before any task that reads it starts and then stays as it
+  // is.
   std::vector<FinishedTask> finished_tasks_;
   const FinishedTasks finished_ = [this](int i) {
     return HasResult(i) ? &finished_tasks_[i] : nullptr;

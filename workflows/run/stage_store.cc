@@ -405,8 +405,7 @@ absl::Status StageStore::Remove(const std::string& key) {
 
 void StageStore::Use(const std::string& key) {
   if (!for_run_) return;
-  // If the time or the note is not written, the result may be removed too
-  // early.
+  // If the time or the note is lost, the result may be removed too early.
   utimensat(AT_FDCWD, PathOf(key, "").c_str(), nullptr, 0);
   const absl::MutexLock lock(&mutex_);
   if (!used_.insert(key).second) return;

@@ -135,8 +135,7 @@ class ProgramRun {
                      last_line_.empty() ? "" : absl::StrCat(": ", last_line_)));
   }
 
-  // Returns the text without the temporary folder, which means nothing to
-  // users.
+  // Returns the text without the folder, which means nothing to users.
   std::string Shown(std::string_view text) const {
     return absl::StrReplaceAll(text, {{absl::StrCat(work_.folder, "/"), ""}});
   }
@@ -163,8 +162,7 @@ class ProgramRun {
     last_line_ = std::string(rest);
   }
 
-  // Adds the last line as a note; only a failing program's last line is an
-  // error.
+  // Adds the last line as a note; only a failing program's is an error.
   void FlushLastLine() {
     AddNote(last_line_);
     last_line_.clear();
@@ -214,8 +212,7 @@ absl::Status ReadMessage(const std::string& path, Message* message) {
   return absl::DataLossError("its result file is broken");
 }
 
-// Reads the results. The output "result" is a BenchmarkResult if
-// `is_benchmark`.
+// Reads results; "result" is a BenchmarkResult if `is_benchmark`.
 absl::Status ReadResults(const TaskWork& work, bool is_benchmark,
                          CachedTask* done) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {
