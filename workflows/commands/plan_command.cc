@@ -11,7 +11,7 @@
 #include "workflows/commands/commands.h"
 #include "workflows/plan/plan.h"
 
-// This file defines no other flag, so that other commands can use its flags.
+// This is the file's only flag, so that other commands can share the file.
 DEFINE_string(format, "text",
               "How to print the result: text or json; a plan also as dot or "
               "mermaid.");

@@ -128,7 +128,7 @@ TEST(Plan, SaysEachMistakeOnALineOfItsOwn) {
                         "mean \"a\"?\n"));
 }
 
-// plan_test has what the forms look like.
+// plan_test checks what each form looks like.
 TEST(Plan, ListsTasksDrawsItselfAndSpeaksJson) {
   const std::string path = Write("small.textproto", kSmall);
   const std::map<std::string, std::string> starts = {

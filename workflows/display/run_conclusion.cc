@@ -24,7 +24,7 @@ namespace {
 
 // --- The table.
 
-// Narrow terminals drop the least first. Figure has the other importances.
+// Narrow terminals drop the least important first. Figures have their own.
 constexpr int kSizeImportance = 4;
 constexpr int kTimeImportance = 6;
 

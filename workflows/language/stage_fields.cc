@@ -116,7 +116,7 @@ void AddInput(const StageField& row, const FoundField& found,
 const StageTable& Stages() {
   static const auto* const table = [] {
     auto* parsed = new StageTable;
-    // Only the people who build the program can cause this.
+    // The table is embedded, so a mistake in it is a defect of this program.
     if (!google::protobuf::TextFormat::ParseFromString(std::string(kStages),
                                                        parsed)) {
       std::abort();

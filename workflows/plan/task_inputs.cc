@@ -246,7 +246,7 @@ void Planner::AddBaselineStage(const ChosenBaseline& chosen, int task) {
                    " has the baseline"));
   if (stage < 0) return;
   if (stage == reader.stage) {
-    // The evaluation's baseline need not be compared with itself.
+    // The evaluation's own baseline stage is compared with nothing.
     if (!chosen.is_evaluations) Refuse(line, stage, " is its own baseline");
     return;
   }

@@ -280,7 +280,8 @@ const GateSpec& SpecOf(std::string_view name) {
                        [name](const auto& spec) { return spec.name == name; });
 }
 
-// A verdict that is not certain is repeated on this many times the records.
+// A verification that is not certain is repeated on this many times the
+// records.
 constexpr int64_t kMoreRecords = 4;
 
 constexpr char kRelativeMse[] = "relative_mse";

@@ -155,7 +155,7 @@ class Runner {
     changed_.insert(key);
     early_lines_.push_back(ChangeLine(i, change));
   }
-  // Returns such as "warning: x.pb was changed …; "freeze" is done again".
+  // Returns "warning: x.pb was changed …; "freeze" is done again".
   std::string ChangeLine(int i, const absl::Status& change) const {
     return absl::StrCat("warning: ", change.message(), "; \"", TaskAt(i).name,
                         "\" is done again");
