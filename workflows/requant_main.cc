@@ -1,4 +1,4 @@
-// requant: one program, a command per task.
+// requant is one program with a command for each task.
 
 #include <cstdio>
 #include <map>
@@ -21,11 +21,11 @@ using Args = std::vector<std::string>;
 
 constexpr char kProgram[] = "requant";
 
-// A command that this program itself does.
+// A command that this program itself carries out.
 struct Command {
   std::string name;
   std::string summary;
-  // Gets the arguments after the command's name; returns the exit code.
+  // Takes the arguments after the command's name and returns the exit code.
   // `--help` among them prints the command's help.
   int (*run)(const Args& args);
 };
@@ -47,7 +47,7 @@ const std::vector<Command>& OwnCommands() {
   return *commands;
 }
 
-// Returns what each command is for, by its name.
+// Returns each command's summary by its name.
 std::map<std::string, std::string> Summaries() {
   std::map<std::string, std::string> summaries;
   for (const Command& command : OwnCommands()) {
@@ -59,8 +59,8 @@ std::map<std::string, std::string> Summaries() {
   return summaries;
 }
 
-// Returns one line per command, after two blanks: ./requant help ends with
-// these lines.
+// Returns one line per command, indented by two blanks. ./requant help ends
+// with these lines.
 std::string CommandList() {
   std::string list;
   for (const auto& [name, summary] : Summaries()) {

@@ -1,4 +1,4 @@
-// The requant program as people run it.
+// Tests the requant program as people run it.
 
 #include <filesystem>
 #include <fstream>
@@ -53,7 +53,7 @@ TEST(Requant, HelpOfACommandIsTheCommandsOwn) {
                                            HasSubstr("--format=<string>"))));
 }
 
-// In its help, its usage lines and its errors, whatever program does it.
+// Help, usage lines and errors have this name, whatever program they are from.
 TEST(Requant, EveryCommandGoesByTheNameThatWasTyped) {
   const std::string list = RunRequant({"commands"}).out;
   for (std::string_view line : absl::StrSplit(list, '\n', absl::SkipEmpty())) {
@@ -150,11 +150,10 @@ TEST_F(MovedRequant, AMissingProgramIsOneSentence) {
             HasSubstr("requant: the program transform_graph is missing: ")));
 }
 
-// What a manifest says is compared with files by CheckManifest
-// (run_folder_test).
+// run_folder_test tests how CheckManifest compares a manifest with files.
 TEST(Verify, TakesAManifestOrARunsFolder) {
   const TestFolder folder;
-  // The digest of nothing.
+  // The digest is that of an empty file.
   const std::string manifest = folder.Write(
       "manifest.json",
       WithOwnDigest(
@@ -186,7 +185,7 @@ TEST(Verify, WithoutAManifestItIsAUsageError) {
 
 class Doctor : public testing::Test {
  protected:
-  // Runs it so that only the Docker of this test is found.
+  // Runs `requant doctor` so that it finds only this test's Docker.
   ProgramRun RunDoctor(Words variables = {}) {
     variables.push_back("PATH=" + folder_.path());
     return RunRequant({"doctor"}, variables);

@@ -32,7 +32,7 @@ stage { name: "first" transform { graph { file: "graph.pbtxt" } outputs: "z"
 stage { name: "second" transform { graph { stage: "first" } outputs: "z"
         transforms: "SECOND" } })text";
 
-// A stage that fails when it runs, one that reads it, and one beside them.
+// A stage that fails when it runs, one that reads it, and an independent one.
 constexpr char kBroken[] = R"(
 stage { name: "broken" transform { graph { file: "broken.pbtxt" }
         transforms: "sort_by_execution_order" } })";
@@ -101,7 +101,7 @@ class RunnerTest : public testing::Test {
   RunResult RunWith(const RunOptions& options) {
     return RunStages("strip_unused_nodes", options);
   }
-  // Lets a shell script get the outputs of the first stage.
+  // Runs the plan with a shell script that gets the first stage's outputs.
   RunResult RunWithScript(const std::string& script) {
     RunOptions options;
     options.tamper["first"] =
@@ -109,7 +109,7 @@ class RunnerTest : public testing::Test {
     return RunWith(options);
   }
 
-  // Changes a file of the cache to one of the same size; returns its path.
+  // Changes a file in the cache but not its size; returns its path.
   std::string Damage(const std::string& key, const std::string& file) {
     const std::string path =
         folder_.Path(absl::StrCat("work/cache/", key, "/", file));
@@ -169,7 +169,7 @@ TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
     listener_.said.clear();
     const RunResult result = RunStages();
     EXPECT_EQ(StateOf(result, 0), TaskRecord::DONE);
-    // What was made again is as before, so nothing after it runs.
+    // The repeated work has the same result, so nothing after it runs.
     EXPECT_EQ(StateOf(result, 1), TaskRecord::CACHED);
     EXPECT_THAT(
         listener_.said,
@@ -180,7 +180,7 @@ TEST_F(RunnerTest, MakesAChangedResultAgainWithAWarning) {
   }
 }
 
-// Found only when the first stage has run.
+// The change is found only after the first stage has run.
 TEST_F(RunnerTest, SaysThatAResultBehindAForcedStageWasChanged) {
   const RunResult before = RunStages();
   Damage(before.keys[1], "result.pb");
@@ -209,7 +209,7 @@ TEST_F(RunnerTest, LetsAProgramTamperWithOutputs) {
   EXPECT_EQ(first.state(), TaskRecord::DONE);
   EXPECT_EQ(first.output(0).bytes(), 0);
   EXPECT_THAT(first.warning(), ElementsAre(HasSubstr("tampered")));
-  // Without it all is as before.
+  // Without the script, everything comes from the cache.
   EXPECT_EQ(RunStages().cached, 2);
 }
 
@@ -267,7 +267,7 @@ TEST_F(RunnerTest, EndsWithTheSignalThatCame) {
   EXPECT_TRUE(fs::is_empty(folder_.Path("work/tmp")));
 }
 
-// Two stages on each level, each after both of the level before: 2^60 paths.
+// Each level has two stages after both of the level before: 2^60 paths.
 TEST_F(RunnerTest, ExplainsALadderOfStagesAtOnce) {
   std::string text = kBroken;
   for (int level = 0; level < 60; ++level) {

@@ -34,7 +34,7 @@ namespace requant {
 namespace {
 
 constexpr char kCacheProgram[] = "requant cache";
-// Where runs keep their work unless --work_dir says otherwise.
+// The folders in which runs keep their work unless --work_dir is given.
 constexpr char kUsualFolders[] = "out/*/work";
 
 ProgramHelp CacheHelp() {

@@ -19,49 +19,49 @@
 
 namespace requant {
 
-// `requant cache`: says what work folders keep, or removes some of it.
+// Does `requant cache`: shows what work folders keep, or removes some of it.
 int RunCacheCommand(const std::vector<std::string>& args);
 
-// `requant doctor`: looks at the machine and prints what it found. The exit
-// code is 0 without an error among the checks.
+// Does `requant doctor`: examines the machine and prints what it found. The
+// exit code is 0 if no check found an error.
 int RunDoctorCommand(const std::vector<std::string>& args);
 
-// The word that, as this program's first argument, makes it the child process
-// of `requant doctor` which loads TensorFlow.
+// With this word as its first argument, the program is the child process of
+// `requant doctor` that loads TensorFlow.
 inline constexpr char kTensorFlowCheckCommand[] = "__tensorflow_check";
 
-// Loads TensorFlow, runs an int8 layer, and reports to the parent on the way.
+// Loads TensorFlow, runs an int8 layer, and reports each step to the parent.
 int RunTensorFlowCheckCommand(const std::vector<std::string>& args);
 
-// `requant plan`: says what a workflow would do.
+// Does `requant plan`: shows what a workflow would do.
 int RunPlanCommand(const std::vector<std::string>& args);
 
-// `requant run`: runs a workflow and leaves its results in a folder.
+// Does `requant run`: runs a workflow and leaves its results in a folder.
 int RunRunCommand(const std::vector<std::string>& args);
 
-// `requant shell`: starts a shell in which the commands of the published
-// documents are found.
+// Does `requant shell`: starts a shell in which the published documents'
+// commands are found.
 int RunShellCommand(const std::vector<std::string>& args);
 
-// `requant verify MANIFEST`: says whether a run's files are still what the run
-// read and made. The exit code is 0 if they are.
+// Does `requant verify MANIFEST`: says whether a run's files are still what the
+// run read and made. The exit code is 0 if they are.
 int RunVerifyCommand(const std::vector<std::string>& args);
 
-// Returns what would become of each task, also for `requant plan`. An empty
-// `work_dir` is the workflow's own.
+// Returns what would happen to each task. An empty `work_dir` means the
+// workflow's own.
 absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir,
     const RunOptions& options = {});
 
-// Return --format, a flag of the commands that print their result in one of
-// several ways, and the file that defines it, for ProgramHelp::flag_files.
+// Return the value of --format, which commands with several ways to print their
+// result share, and the file that defines it, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
 
-// What the commands that take a workflow have in common:
-// [FILE] [--set NAME=VALUE ...] [--work_dir=FOLDER].
+// The arguments that commands on a workflow share: [FILE] [--set NAME=VALUE
+// ...] [--work_dir=FOLDER].
 struct WorkflowFlags {
-  // As typed; "": the default workflow.
+  // As typed, or "" for the default workflow.
   std::string name;
   // The values from --set.
   std::map<std::string, std::string> settings;
@@ -76,9 +76,9 @@ std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
 std::string WorkflowFlagsFile();
 
 // Takes a flag that may be given several times out of the arguments, and
-// returns its values by their names; `form` is how it is written, such as
-// "NAME=VALUE". Joined by commas, as repeatable flags are, values with commas
-// of their own could not be told apart.
+// returns its values by their names. `form` is how a value is written, such as
+// "NAME=VALUE". Values may contain commas, which those of other repeatable
+// flags, joined by commas, may not.
 absl::StatusOr<std::map<std::string, std::string>> TakePairs(
     const std::string& flag, std::string_view form,
     std::vector<std::string>* args);
@@ -86,7 +86,7 @@ absl::StatusOr<std::map<std::string, std::string>> TakePairs(
 // Finds, reads and plans the workflow.
 absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags);
 
-// Prints an error of PlanOf to stderr, a line for each mistake; returns
+// Prints an error of PlanOf to stderr, a line for each mistake, and returns
 // kExitFailed.
 int ReportMistakes(const std::string& program, const absl::Status& status);
 

@@ -157,7 +157,7 @@ int Count(const std::vector<Check>& checks, CheckStatus status) {
 
 // The library's 788 MB may have to come from a slow disk.
 constexpr double kTensorFlowSeconds = 120;
-// A client whose engine hangs waits for ever.
+// Without a limit, a client would wait forever for an engine that hangs.
 constexpr double kContainerSeconds = 5;
 
 std::string Environment(const char* name) {
@@ -178,7 +178,7 @@ void TakeReport(std::string_view line, TensorFlowProbe* probe) {
   }
 }
 
-// Runs int8 layers in a child: a stock process, or one as requant's own are.
+// Runs int8 layers in a child, with or without requant's own environment.
 absl::StatusOr<TensorFlowProbe> ProbeTensorFlow(bool stock) {
   TensorFlowProbe probe;
   const std::string one_dnn = Environment("TF_ENABLE_ONEDNN_OPTS");
@@ -188,7 +188,7 @@ absl::StatusOr<TensorFlowProbe> ProbeTensorFlow(bool stock) {
   options.argv = {self, kTensorFlowCheckCommand};
   options.timeout_seconds = kTensorFlowSeconds;
   options.on_report = [&](std::string_view line) { TakeReport(line, &probe); };
-  // TensorFlow's notices are not for this report; its errors come as a failure.
+  // This report leaves out TensorFlow's notices; its errors become failures.
   options.on_stderr = [](std::string_view) {};
   options.on_stdout = [](std::string_view) {};
   const auto start_over = [&](const std::string&, const ChildResult&) {
@@ -213,8 +213,8 @@ std::string FindDocker() {
   return "";
 }
 
-// Asks Docker's client. Without an engine only container sessions are missing,
-// so it is never an error.
+// Asks Docker's client. The result is never an error, because only container
+// sessions need an engine.
 absl::StatusOr<Check> CheckDocker() {
   const std::string program = FindDocker();
   if (program.empty()) {
@@ -256,7 +256,7 @@ Check CheckWorkingDirectory() {
 
 absl::StatusOr<std::vector<Check>> Examine() {
   const CpuFeatures features = ProbeCpu();
-  // First: it may find out that this machine needs a cap.
+  // This comes first because it may find out that this machine needs a cap.
   REQUANT_ASSIGN_OR_RETURN(const TensorFlowProbe tensorflow,
                            ProbeTensorFlow(/*stock=*/false));
   std::vector<Check> checks = CheckCpu(features);

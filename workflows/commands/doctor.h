@@ -29,8 +29,8 @@ struct Check {
 // int8.
 std::vector<Check> CheckCpu(const CpuFeatures& features);
 
-// Checks the cap that programs set for oneDNN. `needed` is what this machine
-// needs; `from_environment` is the user's own ONEDNN_MAX_CPU_ISA. "": none.
+// Checks the cap that programs set for oneDNN. `needed` is this machine's, and
+// `from_environment` the user's own ONEDNN_MAX_CPU_ISA; "" means none.
 Check CheckIsaCap(const std::string& needed,
                   const std::string& from_environment);
 
@@ -47,18 +47,18 @@ struct TensorFlowProbe {
   enum { kDidNotRun, kExact, kSaturating } int8 = kDidNotRun;
   // Why something is missing above, as a clause: "it was ended by SIGILL".
   std::string failure;
-  // The environment's TF_ENABLE_ONEDNN_OPTS is 0: no int8 kernels.
+  // Whether TF_ENABLE_ONEDNN_OPTS is 0, so that there are no int8 kernels.
   bool one_dnn_is_off = false;
 };
-// Checks the library, and its int8 kernels as they ran. `built_for` is the
-// version that this program was compiled with.
+// Checks the library and how its int8 kernels ran. `built_for` is the version
+// that this program was compiled with.
 std::vector<Check> CheckTensorFlow(const TensorFlowProbe& probe,
                                    const std::string& built_for,
                                    const CpuFeatures& features);
 
-// Checks whether int8 graphs run in a stock TensorFlow process: one without the
-// variables that requant sets for its own. `needed` are the ones to set, as
-// "NAME=value".
+// Checks whether int8 graphs run in a stock TensorFlow process, that is,
+// without the variables that requant sets for its own. `needed` has those to
+// set, as "NAME=value".
 Check CheckStock(const TensorFlowProbe& stock, const CpuFeatures& features,
                  const std::string& needed);
 

@@ -29,7 +29,7 @@ CpuFeatures WithTrappingAmx() {
   return features;
 }
 
-// Returns what is printed: "warning  amx_int8     found -> advice\n".
+// Returns what is printed, such as "warning amx_int8 found -> advice\n".
 std::string Text(const std::vector<Check>& checks) {
   return RenderText(checks, false);
 }
@@ -43,7 +43,7 @@ TEST(CheckCpu, WarnsOfASetThatIsAdvertisedAndFails) {
   traps.tile_palettes = true;
   EXPECT_THAT(Text(CheckCpu(traps)),
               ContainsRegex("warning  amx_int8 .*failed when tried"));
-  // A set that the CPU does not have is no warning; another architecture is.
+  // A missing instruction set causes no warning; another architecture does.
   EXPECT_THAT(Text(CheckCpu(Avx2Only())), HasSubstr("ok       avx512  "));
   EXPECT_THAT(Text(CheckCpu(CpuFeatures())), HasSubstr("warning  cpu  "));
 }
@@ -64,7 +64,7 @@ TEST(CheckIsaCap, SaysTheCapAndWarnsOfOneThatAllowsTheTrap) {
               HasSubstr("ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI"));
   EXPECT_THAT(Text(CheckIsaCap("AVX512_CORE_VNNI", "AVX512_CORE_AMX")),
               ContainsRegex("^warning .* -> .*AVX512_CORE_VNNI"));
-  // A tighter one is fine, in either case.
+  // A tighter cap is fine, in upper or lower case.
   EXPECT_THAT(Text(CheckIsaCap("AVX512_CORE_VNNI", "avx2")), StartsWith("ok"));
   EXPECT_THAT(Text(CheckIsaCap("", "ALL")), StartsWith("ok"));
 }

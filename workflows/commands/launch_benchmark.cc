@@ -99,7 +99,7 @@ bool IsInt8(const tensorflow::GraphDef& graph) {
                      });
 }
 
-// Adds the CPUs of "3" or "0-3".
+// Adds the CPUs of a range such as "3" or "0-3".
 bool AddCpus(std::string_view range, std::vector<int>* cpus) {
   const std::vector<std::string_view> ends = absl::StrSplit(range, '-');
   int first, last;

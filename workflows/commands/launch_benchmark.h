@@ -13,32 +13,32 @@
 
 namespace requant {
 
-// The zoo's name of the one model whose records are known.
+// The model zoo's name for the one model whose records are known.
 inline constexpr char kBenchmarkModel[] = "wide_deep_large_ds";
 
-// Does what main does.
+// Is the program's main function.
 int LaunchBenchmark(int argc, char** argv);
 
-// Returns the arguments of evaluate_graph that do what the flags ask for, with
-// the records' declaration from the folder of the shipped workflows. What the
-// graph prints goes to stderr. An error is one of usage.
+// Returns arguments with which evaluate_graph does what the flags ask for and
+// sends what the graph prints to stderr. The records' declaration is in the
+// folder of the shipped workflows. An error is a usage error.
 absl::StatusOr<std::vector<std::string>> EvaluateArguments(
     const std::string& workflows_folder);
 
-// Returns what to say about flags that are given and do not change what is
-// done: one sentence each. One of them is the precision, when it is not that of
-// `graph`, which is int8 if it has quantized kernels; an error: nothing is said
-// of a graph that evaluate_graph will refuse.
+// Returns one sentence for each flag that is given but has no effect. The
+// precision is one of them if it is not that of `graph`, which is int8 if it
+// has quantized kernels. If `graph` is an error, nothing is said about it,
+// because evaluate_graph will refuse it.
 std::vector<std::string> IgnoredFlags(
     const absl::StatusOr<tensorflow::GraphDef>& graph);
 
-// Returns the CPUs of a socket, as a list such as "0-3,8" in the folder `nodes`
-// (one folder nodeN per socket). -1 is all sockets: no CPUs.
+// Returns the CPUs of a socket, which a list such as "0-3,8" in its folder,
+// `nodes`/nodeN, names. For -1, which means all sockets, returns none.
 absl::StatusOr<std::vector<int>> SocketCpus(
     int socket, const std::string& nodes = "/sys/devices/system/node");
 
-// Keeps this process, and what it becomes, on those CPUs; none: on all. CPUs
-// that it may not use are left out; fails if none is left.
+// Keeps this process, and what it becomes, on these CPUs, or on all if none is
+// given. CPUs that it may not use are left out; fails if none is left.
 absl::Status StayOnCpus(const std::vector<int>& cpus);
 
 }  // namespace requant

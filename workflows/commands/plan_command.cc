@@ -11,7 +11,7 @@
 #include "workflows/commands/commands.h"
 #include "workflows/plan/plan.h"
 
-// The only flag that this file defines, for the other commands that have it.
+// This is the file's only flag, so that other commands can share the file.
 DEFINE_string(format, "text",
               "How to print the result: text or json; a plan also as dot or "
               "mermaid.");

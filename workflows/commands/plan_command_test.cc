@@ -1,4 +1,4 @@
-// requant plan as people run it, on the workflows that come with Requant.
+// Tests `requant plan` as people run it, on the workflows of Requant.
 
 #include <fstream>
 #include <map>
@@ -20,14 +20,14 @@ std::string Write(const std::string& name, const std::string& text) {
   return path;
 }
 
-// Returns what a plan that must be possible prints.
+// Returns what `requant plan` prints, which must succeed.
 std::string Planned(const std::vector<std::string>& args) {
   const ProgramRun run = RunPlan(args);
   EXPECT_THAT(run, Exits(kExitOk));
   return run.out;
 }
 
-// Returns why a plan that must not be possible is not.
+// Returns why `requant plan` fails, which it must.
 std::string Refused(const std::vector<std::string>& args) {
   const ProgramRun run = RunPlan(args);
   EXPECT_THAT(run, Exits(kExitFailed));
@@ -39,14 +39,14 @@ void ExpectAll(const std::string& text, const std::vector<std::string>& parts) {
   for (const std::string& part : parts) EXPECT_THAT(text, HasSubstr(part));
 }
 
-// Returns the arguments for wide_deep_large_ds with records and one more.
+// Returns arguments for wide_deep_large_ds with records and one more setting.
 std::vector<std::string> LargeDs(const std::string& setting) {
   const std::string records = Write("records.tfrecords", "");
   return {"wide_deep_large_ds",         "--set", setting,
           "--set=eval_data=" + records, "--set", "train_data=" + records};
 }
 
-// The other published names are looked for by workflow_run_test.
+// workflow_run_test looks for the other published names.
 TEST(WideDeep, IsTheDefaultAndCarriesThePublishedNames) {
   ExpectAll(Planned({}),
             {"wide_deep: ", "logged_freezed_range_int8_wide_deep.pb",
@@ -128,7 +128,7 @@ TEST(Plan, SaysEachMistakeOnALineOfItsOwn) {
                         "mean \"a\"?\n"));
 }
 
-// What they look like: plan_test.
+// plan_test checks what each form looks like.
 TEST(Plan, ListsTasksDrawsItselfAndSpeaksJson) {
   const std::string path = Write("small.textproto", kSmall);
   const std::map<std::string, std::string> starts = {

@@ -70,7 +70,7 @@ namespace fs = std::filesystem;
 
 constexpr char kRunProgram[] = "requant run";
 constexpr int kMostJobs = 1024;
-// What a bare --force stands for; no stage is named so.
+// What a bare --force stands for; no stage can have this name.
 constexpr char kEverything[] = "*";
 
 ProgramHelp RunHelp() {
@@ -129,7 +129,7 @@ std::string WorkDirOf(const Plan& plan, const std::string& flag) {
   return flag.empty() ? absl::StrCat(HomeOf(plan), "/work") : flag;
 }
 
-// Returns "out" for "out//"; "/" stays.
+// Returns "out" for "out//", but "/" for "/".
 std::string WithoutSlashes(std::string path) {
   while (path.size() > 1 && path.back() == '/') path.pop_back();
   return path;
@@ -143,7 +143,7 @@ std::string CommandLineOf(const std::vector<std::string>& args) {
   return line;
 }
 
-// Returns `args` without --force and --from, which would do again what is done.
+// Returns `args` without --force and --from, which would repeat finished work.
 std::vector<std::string> ArgumentsToResume(
     const std::vector<std::string>& args) {
   std::vector<std::string> rest;
@@ -162,7 +162,7 @@ std::vector<std::string> ArgumentsToResume(
   return rest;
 }
 
-// Returns what people call: the front door if it started this program.
+// Returns the program that people call: ./requant if it started this one.
 std::string FrontDoor(const RunMachine& machine) {
   const char* home = std::getenv("REQUANT_HOME");
   if (home == nullptr) return machine.own_path;
@@ -170,7 +170,7 @@ std::string FrontDoor(const RunMachine& machine) {
   return access(front.c_str(), X_OK) == 0 ? front : machine.own_path;
 }
 
-// Only reports a failure: the run's results do not depend on it.
+// Reports a failure but does not fail: the run's results do not depend on it.
 void Prune(StageStore* store) {
   if (FLAGS_cache_gb == 0) return;
   PruneLimits limits;
@@ -212,7 +212,7 @@ void Tell(const Plan& plan, const RunResult& result, const std::string& report,
   }
 }
 
-// Runs the plan, leaves the run's folder, and returns the exit code. `args` are
+// Runs the plan, writes the run's folder, and returns the exit code. `args` are
 // the command's.
 absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
                                const std::string& work_dir,
@@ -237,7 +237,7 @@ absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
   const absl::Status filled =
       FillRunFolder(plan, result, *store, FrontDoor(machine), folder);
   if (filled.ok() && !named) {
-    // The results are there without it.
+    // The link is only a convenience.
     (void)LinkLatest(absl::StrCat(HomeOf(plan), "/latest"), folder);
   }
   Tell(plan, result, filled.ok() ? absl::StrCat(folder, "/report.html") : "",
@@ -246,7 +246,7 @@ absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
   if (result.interrupted_by == 0) {
     store->RunEnded(/*finished=*/result.done == result.tasks);
   }
-  // A run that did not finish may go on with results that it never came to.
+  // A run that did not finish may resume with results that it has yet to use.
   if (result.done == result.tasks) Prune(store.get());
   return ExitCodeOf(result, options.strict);
 }

@@ -53,7 +53,7 @@ std::string FolderOf(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
-// Sets the session's variables; returns the file that its shells read.
+// Sets the session's variables and returns the file that its shells read.
 absl::StatusOr<std::string> PrepareEnvironment() {
   REQUANT_ASSIGN_OR_RETURN(const std::string own_path, OwnPath());
   REQUANT_ASSIGN_OR_RETURN(const std::string python,
@@ -81,7 +81,7 @@ absl::StatusOr<std::string> PrepareEnvironment() {
 }  // namespace
 
 int RunShellCommand(const std::vector<std::string>& args) {
-  // What follows "--" is the command's.
+  // The arguments after "--" are the command.
   const auto dashes = std::find(args.begin(), args.end(), "--");
   const std::vector<std::string> command(
       dashes == args.end() ? dashes : dashes + 1, args.end());

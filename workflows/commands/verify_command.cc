@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kVerifyProgram[] = "requant verify";
 
-// Returns "changed     output  final.pb (12 bytes, were 34)".
+// Returns a line such as "changed output final.pb (12 bytes, were 34)".
 std::string Line(const FileCheck& check) {
   std::string more = check.message;
   if (check.state == FileState::kGone) more = "not checked";
@@ -30,7 +30,7 @@ std::string Line(const FileCheck& check) {
       more.empty() ? "" : absl::StrCat(" (", Printable(more), ")"));
 }
 
-// Returns "12 files: 10 ok, 1 changed, 1 gone".
+// Returns a summary such as "12 files: 10 ok, 1 changed, 1 gone".
 std::string Summary(const std::vector<FileCheck>& checks) {
   std::map<FileState, int> counts;
   for (const FileCheck& check : checks) ++counts[check.state];

@@ -102,8 +102,8 @@ absl::StatusOr<Plan> PlanOf(const WorkflowFlags& flags) {
 }
 
 int ReportMistakes(const std::string& program, const absl::Status& status) {
-  // With one mistake it is like any other failure; several, of a file that was
-  // read, stand below each other.
+  // One mistake is reported like any other failure; several mistakes in a file
+  // that was read get a line each.
   if (!absl::IsInvalidArgument(status) ||
       !absl::StrContains(status.message(), '\n')) {
     return ReportFailure(program, status);

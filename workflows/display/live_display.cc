@@ -1,4 +1,4 @@
-// The display of a run on a terminal: a line per stage, as wide as that allows.
+// Displays a run on a terminal: a line per stage, as wide as the terminal.
 //
 //     stage        time   accuracy  agreement   change  verdict
 //   ✓ freeze      1.2 s   78.455 %
@@ -35,11 +35,11 @@ constexpr int kMarkWidth = 2;
 constexpr int kGap = 2;
 constexpr int kTimeWidth = 7;
 constexpr int kPercentWidth = 5;
-// "99.9k/s".
+// Such as "99.9k/s".
 constexpr int kRateWidth = 7;
-// "0:03 left".
+// Such as "0:03 left".
 constexpr int kLeftWidth = 9;
-// "accuracy 78.40 %", which a verification will have to say.
+// Such as "accuracy 78.40 %", which a verification shows.
 constexpr int kNoteWidth = 16;
 constexpr int kMinBarWidth = 8;
 constexpr int kMaxBarWidth = 20;
@@ -47,9 +47,9 @@ constexpr int kMaxBarWidth = 20;
 struct ResultColumn {
   std::string_view title;
   int width;
-  // 0 is the last to go when there is little space.
+  // 0 is dropped last if space is short.
   int importance;
-  // Null for the verdict, which stands to the left.
+  // Null for the verdict, which is left-aligned.
   const Figure* figure;
 };
 
@@ -96,7 +96,7 @@ Style StyleOf(VerificationRecord::Verdict verdict) {
   return kStyles[verdict];
 }
 
-// Returns what stands in place of the time.
+// Returns the text in the column for the time.
 std::string TimeText(const RunRow& row) {
   if (row.state == StageState::kLeftOut) return "skipped";
   if (row.figures.seconds > 0) return SecondsText(row.figures.seconds);
@@ -121,11 +121,11 @@ std::string PercentText(const TaskProgress& progress) {
 
 // What a row's task is doing.
 struct RunningTask {
-  // The time, with what the row's other task took.
+  // The time, including what the row's other task took.
   double seconds = 0;
   bool verifies = false;
   TaskProgress progress;
-  // How fast it progresses, per second; 0: not known.
+  // How fast it progresses, per second; 0 if that is not known.
   double rate = 0;
 };
 
@@ -136,8 +136,8 @@ std::string LeftText(const RunningTask& running) {
                       " left");
 }
 
-// Which columns there are and where: a function of the terminal's width and the
-// widest name alone, so that nothing moves while figures change.
+// Decides which columns there are and where, by the terminal's width and the
+// widest name alone, so that nothing moves when figures change.
 class DisplayLayout {
  public:
   DisplayLayout(int columns, const std::vector<RunRow>& rows, bool utf8)
@@ -165,7 +165,7 @@ class DisplayLayout {
     std::sort(columns_.begin(), columns_.end());
   }
 
-  // Returns nothing when there is no space for a column that needs a title.
+  // Returns nothing if there is no space for a column that needs a title.
   StyledLine Header() const {
     if (columns_.size() < 2) return {};
     std::string text = absl::StrCat(
@@ -312,7 +312,7 @@ class DisplayLayout {
       bar.resize(width - 2, ' ');
       return absl::StrCat("[", bar, "]");
     }
-    // In halves of a column.
+    // The length is in halves of a column.
     const int halves = static_cast<int>(share * 2 * width);
     for (int i = 0; i < width; ++i) {
       absl::StrAppend(&bar, 2 * i + 2 <= halves   ? "\u2501"
@@ -323,7 +323,7 @@ class DisplayLayout {
   }
 
   const bool utf8_;
-  // How much of a line may be used: a character in the last column would move
+  // How much of a line may be used. A character in the last column would move
   // the cursor to the next line.
   const int width_;
   int name_width_ = 0;
@@ -331,7 +331,7 @@ class DisplayLayout {
   std::vector<int> columns_;
 };
 
-// A little less, so that a clock of ten ticks a second misses none.
+// A little less than a tenth of a second, so that no tick is missed.
 constexpr double kSecondsBetweenDraws = 0.095;
 
 class LiveDisplay : public RunObserver {
@@ -412,7 +412,7 @@ class LiveDisplay : public RunObserver {
  private:
   struct Running {
     TaskClock clock;
-    // Says that a stage's graph, or a baseline, is evaluated.
+    // Whether a stage's graph, or a baseline, is evaluated.
     bool verifies = false;
   };
 
@@ -478,10 +478,10 @@ class LiveDisplay : public RunObserver {
     return {{absl::StrCat("  ", absl::StrJoin(parts, ", ")), Style::kDim}};
   }
 
-  // Draws the block, and `above` it these lines, for good.
+  // Draws the block and, above it, the lines `above`, which stay.
   void Draw(const std::vector<StyledLine>& above) {
     last_drawn_ = environment_.now();
-    // The cursor has a row of its own.
+    // The cursor needs a row of its own.
     const int most = std::max(0, environment_.rows() - 1);
     const bool has_footer = most >= 2;
     std::vector<StyledLine> block = Block(most - has_footer);
@@ -493,7 +493,7 @@ class LiveDisplay : public RunObserver {
   const ProgressEnvironment environment_;
   TerminalBlock block_;
   std::vector<RunRow> rows_;
-  // By row.
+  // The running tasks by row.
   std::map<int, Running> running_;
   double start_ = 0;
   double last_drawn_ = 0;

@@ -24,7 +24,7 @@ namespace {
 
 // --- The table.
 
-// The less important go first on a narrow terminal; figures have theirs.
+// Narrow terminals drop the least important first. Figures have their own.
 constexpr int kSizeImportance = 4;
 constexpr int kTimeImportance = 6;
 
@@ -148,12 +148,12 @@ RunRow RowOf(const StageRecord& stage, int index, const StageFigures& figures) {
   return row;
 }
 
-// --- What follows it.
+// --- What follows the table.
 
 // How many of the last lines of a failed task are shown.
 constexpr int kMostNotes = 20;
 
-// Paragraphs of at most 80 columns.
+// A text whose paragraphs have at most 80 columns.
 class Text {
  public:
   explicit Text(bool color) : color_(color) {}
@@ -279,7 +279,7 @@ void SayWorstLayer(const EvaluateResult& result, Text* text) {
   text->Sentence(sentence);
 }
 
-// Adds the gates of that verdict, and what to do about them.
+// Adds the gates with this verdict, and what to do about them.
 void SayGates(const StageRecord& stage, VerificationRecord::Verdict verdict,
               Text* text) {
   std::vector<std::string> advice;
@@ -424,7 +424,7 @@ std::vector<RunRow> RowsOf(const RunRecord& record) {
         absl::StrCat(record.stage(i).verification().evaluation(), "/baseline"),
         i);
   }
-  // By the stage that they are before: the first, unless one is known.
+  // Baselines by the stage that they precede, which is the first by default.
   std::multimap<int, int> baselines;
   for (int i = 0; i < record.baseline_size(); ++i) {
     const auto user = first_users.find(record.baseline(i).name());

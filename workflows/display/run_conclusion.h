@@ -14,16 +14,16 @@
 
 namespace requant {
 
-// Returns "<0.1 s", "5.4 s", "1:05".
+// Returns a text such as "<0.1 s", "5.4 s" or "1:05".
 std::string SecondsText(double seconds);
 
-// Where a stage with its verification is: the state of its tasks, or what its
-// gates say of it.
+// The state of a stage and its verification: that of its tasks, or its gates'
+// verdict.
 enum class StageState {
   kWaiting = TaskRecord::NOT_RUN,
   kRunning = TaskRecord::RUNNING,
   kDone = TaskRecord::DONE,
-  // All of it was done by a former run.
+  // All of it was done by an earlier run.
   kCached = TaskRecord::CACHED,
   kFailed = TaskRecord::FAILED,
   // A file was given instead.
@@ -35,13 +35,13 @@ enum class StageState {
   kGateFailed,
 };
 
-// A line of whatever lists a run: a stage, or the run of a baseline.
+// A line in a list of a run's stages and of its baselines' runs.
 struct RunRow {
-  // That of the stage's own work.
+  // The place of the stage's own work.
   TaskPlace place;
   std::string name;
   StageState state = StageState::kWaiting;
-  // Those of a baseline are its evaluation's. They read the record.
+  // A baseline's figures are its evaluation's. They point into the record.
   StageFigures figures;
   // Why it failed, does not run or was left out, or which gate was not passed.
   std::string message;
@@ -51,9 +51,9 @@ struct RunRow {
 // stage that is compared with it.
 std::vector<RunRow> RowsOf(const RunRecord& record);
 
-// Returns the state. A stage that is yet to be verified waits.
+// Returns the stage's state. A stage that is yet to be verified is waiting.
 StageState StateOf(const StageRecord& stage);
-// Returns whether it neither waits nor runs.
+// Returns whether a stage in this state neither waits nor runs.
 bool IsOver(StageState state);
 
 // Returns a line per stage: time, accuracy, its difference from the baseline's
@@ -61,25 +61,25 @@ bool IsOver(StageState state);
 // error, records per second, size and verdict. Columns without a figure are
 // left out, and so are the less important ones on a terminal that is narrower
 // than the table. Names and figures are never cut. `columns` is the terminal's
-// width; 0: there is no such limit.
+// width, or 0 for no limit.
 std::string RunTable(const RunRecord& record, int columns, bool color);
 
 struct RunConclusionOptions {
-  // The terminal's width; 0: it is none.
+  // The terminal's width, or 0 if there is no terminal.
   int columns = 0;
   bool color = false;
-  // The report's path, as people would type it; empty: there is none.
+  // The report's path, as people would type it, or empty if there is none.
   std::string report;
-  // The command that goes on where the run ended; empty: none is named.
+  // The command that resumes the run, or empty to name none.
   std::string resume;
-  // What serving the result takes; empty: nothing is said.
+  // What serving the result requires, or empty to say nothing.
   std::string serving;
 };
 
-// Returns what is printed when a run has ended: the table of the stages, the
-// verdict in a sentence, and what belongs to it: the result against its
-// baseline; by how much which gate failed, what to try and how to look closer;
-// why a task failed; or how to go on.
+// Returns what is printed at a run's end: the table of the stages, the verdict
+// in a sentence, and its details: the result against its baseline; which gate
+// failed by how much, what to try and how to look closer; why a task failed; or
+// how to resume the run.
 std::string RunConclusion(const RunRecord& record,
                           const RunConclusionOptions& options);
 

@@ -15,8 +15,8 @@
 namespace requant::run_conclusion_test {
 namespace {
 
-// Returns the conclusion of a record or, after a line such as "table at 0, 64",
-// its table on terminals of these widths.
+// Returns the conclusion of a record or, if its first line is one such as
+// "table at 0, 64", its table on terminals of these widths.
 std::string Printed(std::string_view input) {
   std::string_view widths;
   if (absl::ConsumePrefix(&input, "table at ")) {

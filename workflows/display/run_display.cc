@@ -59,7 +59,7 @@ void AppendResult(const EvaluateResult& result,
   }
 }
 
-// Appends the first gate that decided; the conclusion has all of them.
+// Appends the first decisive gate; the conclusion has all of them.
 void AppendVerdict(const VerificationRecord& verification,
                    std::vector<std::string>* parts) {
   if (verification.verdict() == VerificationRecord::NONE) return;
@@ -106,7 +106,7 @@ std::string_view OutcomeText(RunRecord::Outcome outcome) {
   return kTexts[outcome];
 }
 
-// The display where no line can be rewritten.
+// The display for output in which no line can be rewritten.
 class PlainDisplay : public RunObserver {
  public:
   explicit PlainDisplay(ProgressEnvironment environment)
@@ -189,14 +189,14 @@ class PlainDisplay : public RunObserver {
   };
 
   void Write(std::string_view text) {
-    // A log file takes any UTF-8, whatever the locale.
+    // A log file may contain any UTF-8, whatever the locale.
     environment_.write(absl::StrCat(environment_.time_of_day(), " ",
                                     PrintableLine(text, true), "\n"));
   }
 
   const ProgressEnvironment environment_;
-  // In the order in which they started, by name in the plan:
-  // "optimize/verify".
+  // The tasks in the order in which they started, by their names in the plan,
+  // such as "optimize/verify".
   std::vector<std::pair<std::string, Running>> running_;
 };
 

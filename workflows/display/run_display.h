@@ -18,35 +18,35 @@
 namespace requant {
 
 struct RunDisplayOptions {
-  // Marks and bars of Unicode rather than ASCII.
+  // Whether marks and bars are Unicode rather than ASCII.
   bool utf8 = false;
   bool color = false;
-  // On a terminal the stages' lines go when the run ends, because a table of
-  // the same is about to be printed there.
+  // Whether a terminal's lines are erased when the run ends, because a table of
+  // the same stages is about to be printed.
   bool erase_at_end = false;
 };
 
-// Makes the display on a terminal, or the one for elsewhere, by
-// environment.is_terminal. It is not thread-safe.
+// Makes the display for a terminal or for other output, as
+// environment.is_terminal says. It is not thread-safe.
 std::unique_ptr<RunObserver> MakeRunDisplay(const RunDisplayOptions& options,
                                             ProgressEnvironment environment);
 
-// Makes the one on a terminal.
+// Makes the display for a terminal.
 std::unique_ptr<RunObserver> MakeLiveDisplay(const RunDisplayOptions& options,
                                              ProgressEnvironment environment);
 
-// Makes the display for stderr as it is.
+// Makes the display that suits this process's stderr.
 std::unique_ptr<RunObserver> MakeStderrDisplay(bool erase_at_end);
 
-// Keeps how long a task has been running, how far it is and how fast. Times are
-// in seconds of the display's clock.
+// Tracks how long a task has been running, how far it is and how fast it goes.
+// Times are in seconds of the display's clock.
 class TaskClock {
  public:
   explicit TaskClock(double start) : start_(start), rate_(start) {}
 
   void Take(double now, const TaskProgress& progress) {
     // What comes before the first count, such as loading a model, is not part
-    // of the rate; a count that falls is that of another activity.
+    // of the rate; a count that falls belongs to another activity.
     const bool starts = !has_progress_ || progress.done < progress_.done;
     if (starts) rate_ = RateWindow(now, progress.done);
     has_progress_ = true;
@@ -55,7 +55,7 @@ class TaskClock {
   }
 
   double Seconds(double now) const { return now - start_; }
-  // Returns the rate per second; 0: not known.
+  // Returns the rate per second, or 0 if it is not known.
   double Rate(double now) const { return rate_.Rate(now, progress_.done); }
   const TaskProgress& progress() const { return progress_; }
 

@@ -22,7 +22,7 @@ namespace {
 using google::protobuf::TextFormat;
 using Words = std::vector<std::string>;
 
-// Numbers of a line that a run obeys.
+// Returns the number in word `i` of a line.
 double Number(const Words& words, size_t i) {
   double number = 0;
   EXPECT_TRUE(absl::SimpleAtod(words.at(i), &number)) << words.at(i);
@@ -32,13 +32,13 @@ int Whole(const Words& words, size_t i) {
   return static_cast<int>(Number(words, i));
 }
 
-// A run of a workflow that a test moves by lines. Of those that are about a
-// task, the first word after the command is a stage's index (for "progress" it
-// follows the time that passed), and "start" and "end" are about its own work,
-// all others about its verification.
+// A run that a test drives by lines. In those about a task, the first word
+// after the command is the stage's index (in "progress" it follows the time
+// that passed). "start" and "end" are about the stage's own work, all others
+// about its verification.
 class MovedRun {
  public:
-  // Obeys a line such as "progress 0 2 50000 200000 accuracy 78.40 %".
+  // Carries out a line such as "progress 0 2 50000 200000 accuracy 78.40 %".
   void Obey(std::string_view line) {
     const Words words = absl::StrSplit(line, ' ');
     const std::string& command = words[0];
@@ -84,13 +84,13 @@ class MovedRun {
   }
 
   FakeTerminal& terminal() { return *terminal_; }
-  // Returns what is to be seen, on the terminal or in the log.
+  // Returns what is visible on the terminal or in the log.
   std::string Seen() const {
     return is_terminal_ ? terminal_->Text() : terminal_->raw();
   }
 
  private:
-  // Starts the display on a terminal of that size, or on what is none.
+  // Starts the display, on a terminal of this size or as a log.
   void Show(int columns, int rows, const std::string& already_there = "") {
     terminal_ = std::make_unique<FakeTerminal>(columns, rows);
     if (!already_there.empty()) terminal_->Write(already_there + "\n");
@@ -103,12 +103,12 @@ class MovedRun {
     WorkOf(place, &record_)->set_state(TaskRecord::RUNNING);
     display_->TaskStarted(record_, place);
   }
-  // Shows progress of the stage's verification, that much later.
+  // Shows progress of the stage's verification after `seconds` have passed.
   void Progress(double seconds, int stage, const TaskProgress& progress) {
     terminal_->now += seconds;
     display_->TaskProgressed(record_, {stage, -1, true}, progress);
   }
-  // `work` is what the task's record has then.
+  // Ends a task; `work` is added to its record.
   void End(const TaskPlace& place, const std::string& work) {
     EXPECT_TRUE(TextFormat::MergeFromString(work, WorkOf(place, &record_)));
     display_->TaskEnded(record_, place);

@@ -1,6 +1,6 @@
 """Trains the example model of gptj_tiny_qdq: a decoder built like GPT-J, with
 rotary positions, attention and feed-forward side by side, and projections as
-Tensordot, small enough to carry in a repository.
+Tensordot, but small enough for a repository.
 
   python make_model.py OUT_FOLDER [--steps=N]
 
@@ -10,7 +10,7 @@ up. Needs TensorFlow (the CPU wheel); takes a few minutes. Writes
   OUT_FOLDER/saved_model/1        the SavedModel, variables unfrozen
   OUT_FOLDER/calibration.npy      windows of text that the model was trained on
   OUT_FOLDER/eval.npy             windows of text that it has not seen
-  OUT_FOLDER/eval_next.npy        the character behind each of those
+  OUT_FOLDER/eval_next.npy        the next character for each of those
 
 The windows are int32 [records, 64]: one number for each character.
 """
@@ -37,7 +37,7 @@ THINGS = ["berries", "stones", "leaves", "feathers", "nuts"]
 
 
 def sentence(source):
-    """One line of text; a later part often depends on an earlier one."""
+    """Returns a line of text, whose later parts often depend on earlier ones."""
     kind = source.randrange(3)
     if kind == 0:
         first, second = source.randrange(1, 10), source.randrange(1, 10)
@@ -50,7 +50,7 @@ def sentence(source):
 
 
 def text(seed, length):
-    """`length` characters of text, as numbers; another seed is other text."""
+    """Returns `length` characters of text as numbers; each seed gives its own text."""
     source = random.Random(seed)
     lines, size = [], 0
     while size < length:
@@ -61,13 +61,13 @@ def text(seed, length):
 
 
 def windows(seed, count):
-    """`count` windows and the character behind each of their characters."""
+    """Returns `count` windows and the next character for each of their characters."""
     characters = text(seed, count * WINDOW + 1)
     return characters[:-1].reshape(count, WINDOW), characters[1:].reshape(count, WINDOW)
 
 
 class Dense(tf.Module):
-    """A projection of the last dimension."""
+    """Projects the last dimension."""
 
     def __init__(self, inputs, outputs, bias, name):
         super().__init__(name=name)
@@ -82,7 +82,7 @@ class Dense(tf.Module):
 
 
 class LayerNorm(tf.Module):
-    """Values with mean 0 and variance 1, scaled and moved."""
+    """Normalizes values to mean 0 and variance 1, then scales and shifts them."""
 
     def __init__(self, name):
         super().__init__(name=name)
@@ -132,7 +132,7 @@ class Attention(tf.Module):
 
 
 class FeedForward(tf.Module):
-    """The usual two projections."""
+    """Applies the usual two projections."""
 
     def __init__(self):
         super().__init__(name="mlp")
@@ -161,7 +161,7 @@ class Block(tf.Module):
 
 
 class Decoder(tf.Module):
-    """The whole model: characters to the logits of the next one."""
+    """The whole model, from characters to the logits of the next one."""
 
     def __init__(self):
         super().__init__(name="gptj_tiny")
@@ -190,7 +190,7 @@ def loss_of(model, ids, following):
 
 
 def train(model, steps, batch=32):
-    """Adam with a rate that rises, then falls to nothing."""
+    """Trains by Adam with a learning rate that rises and then falls to zero."""
     characters = tf.constant(text(1, 2_000_000))
     variables = model.trainable_variables
     means = [tf.Variable(tf.zeros_like(v)) for v in variables]

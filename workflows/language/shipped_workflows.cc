@@ -28,7 +28,7 @@ bool IsFile(const std::string& path) {
   return fs::is_regular_file(path, error);
 }
 
-// Returns whether it has the default workflow, as the folder that ships has.
+// Returns whether the folder has the default workflow, as the shipped one has.
 bool IsShippedFolder(const std::string& folder) {
   return IsFile(absl::StrCat(folder, "/", kDefaultWorkflow, kEnding));
 }

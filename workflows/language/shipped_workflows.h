@@ -10,27 +10,27 @@
 
 namespace requant {
 
-// What runs when no workflow is named.
+// The workflow that runs when none is named.
 inline constexpr char kDefaultWorkflow[] = "wide_deep";
 
 // Where shipped workflows may be; tests have places of their own.
 struct WorkflowPlaces {
-  // The folder that has workflows/ in it, which ./requant sets; "": it is not
-  // set.
+  // The folder that contains workflows/, as ./requant sets it, or "" if it is
+  // not set.
   std::string home;
   // The current folder, or a path to it.
   std::string current = ".";
   // The real path of the running program.
   std::string program;
 
-  // Returns the places by the variable REQUANT_HOME and this process.
+  // Returns the places from the variable REQUANT_HOME and this process.
   static WorkflowPlaces OfThisProcess();
 };
 
 // Returns the path of the file that `name` means: a shipped workflow by its
-// bare name, or the path itself when it has a slash, ends in ".textproto" or is
-// a file here. "" is the default workflow. An unknown name is an error that
-// suggests the nearest and lists them all; a path is not looked at.
+// bare name, or the path itself if it has a slash, ends in ".textproto" or is a
+// file here. "" means the default workflow. The error for an unknown name
+// suggests the nearest one and lists them all; paths are not checked.
 absl::StatusOr<std::string> FindWorkflow(
     const std::string& name,
     const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());

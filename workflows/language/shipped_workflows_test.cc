@@ -7,8 +7,8 @@
 namespace requant::shipped_workflows_test {
 namespace {
 
-// Places of which none has workflows, until a test makes one of them a home:
-// with wide_deep.textproto and fast.textproto in workflows/.
+// Has places without workflows until a test makes one of them a home, with
+// wide_deep.textproto and fast.textproto in workflows/.
 class FindWorkflowTest : public testing::Test {
  protected:
   FindWorkflowTest() { places_.current = folder_.Path("nowhere"); }

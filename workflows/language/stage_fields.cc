@@ -42,7 +42,7 @@ const FieldDescriptor* DescriptorOf(const std::string& kind,
   return field;
 }
 
-// Returns a text as it is between the double quotes of a transform's parameter.
+// Returns a text as it appears inside a transform parameter's double quotes.
 std::string EscapedQuotes(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"\"", "\\\""}});
 }
@@ -116,7 +116,7 @@ void AddInput(const StageField& row, const FoundField& found,
 const StageTable& Stages() {
   static const auto* const table = [] {
     auto* parsed = new StageTable;
-    // A mistake in the embedded table is one of whoever built the program.
+    // The table is embedded, so a mistake in it is a defect of this program.
     if (!google::protobuf::TextFormat::ParseFromString(std::string(kStages),
                                                        parsed)) {
       std::abort();

@@ -20,20 +20,20 @@
 
 namespace requant {
 
-// Returns all kinds (stages.textproto).
+// Returns the table of all kinds (stages.textproto).
 const StageTable& Stages();
 
-// Returns the program of a command; null if the command has none.
+// Returns the program of a command, or null if it has none.
 const Program* FindProgram(std::string_view command);
 
 using StageFields = google::protobuf::RepeatedPtrField<StageField>;
 
-// Is only for stages that have a kind.
+// Returns the form of a stage, which must have a kind.
 const StageForm& FormOf(const Stage& stage);
-// Returns the message of its kind.
+// Returns the message of the stage's kind.
 const google::protobuf::Message& KindMessage(const Stage& stage);
 
-// A field in the message that it is in. The field is null for a oneof, and for
+// A field and the message that it is in. The field is null for a oneof, and for
 // the path "".
 struct FoundField {
   const google::protobuf::Message* message;
@@ -41,21 +41,21 @@ struct FoundField {
   const google::protobuf::OneofDescriptor* oneof;
 
   bool IsSet() const;
-  // Returns the values of a field of type bytes: each of a repeated one, or
-  // one, set or not. Returns a FixedRange as `requant convert --ranges` takes
-  // it, Logging as `requant transform --transforms` does, and nothing for other
-  // messages.
+  // Returns the values of a field of type bytes: all of a repeated one, or a
+  // single one, set or not. Returns a FixedRange as `requant convert --ranges`
+  // takes it, Logging as `requant transform --transforms` does, and nothing for
+  // other messages.
   std::vector<std::string> Texts() const;
-  // Returns all of them, joined by commas.
+  // Returns Texts(), joined by commas.
   std::string Text() const;
 };
 
-// Returns nothing if a message around the field is not set, or another field of
-// its oneof is.
+// Finds a field. Returns nothing if a message around it is not set, or another
+// field of its oneof is.
 std::optional<FoundField> FindField(const google::protobuf::Message& message,
                                     const std::string& path);
 
-// The rows of the stage's form that count, and their fields.
+// A row of the stage's form that counts, and its field.
 struct StageRow {
   const StageField* row;
   FoundField found;
@@ -66,62 +66,62 @@ std::vector<StageRow> RowsOf(const Stage& stage);
 FieldPlaces PlacesAround(const FieldPlaces& places, const std::string& path);
 std::string LastName(const std::string& path);
 
-// Returns whether it is read by a path that is no Input (StageField.PATH).
+// Returns whether the field is a path that is not an Input (StageField.PATH).
 bool IsStagePath(const google::protobuf::FieldDescriptor* field);
 
-// What a stage is as a whole. MakesGraph, OutputsOf, InputsOf, PathsOf and
-// RecordsOf are for stages that have a kind.
+// The functions below describe a stage as a whole. For MakesGraph, OutputsOf,
+// InputsOf, PathsOf and RecordsOf it must have a kind.
 
-// Returns the field of Stage.kind that is set: "transform"; "" if none is.
+// Returns the field of Stage.kind that is set, such as "transform", or "".
 std::string StageKind(const Stage& stage);
 
-// Returns all of them.
+// Returns all kinds.
 std::vector<std::string> StageKinds();
 
-// Returns whether it makes a graph: freeze, transform, quantize or convert.
+// Returns whether the stage freezes, transforms, quantizes or converts a graph.
 bool MakesGraph(const Stage& stage);
 
-// Returns its own verification, or that of an EvaluateStage; null: none.
+// Returns its own verification, or that of an EvaluateStage, or else null.
 const Verify* VerifyOf(const Stage& stage);
-// Returns where that is; only for a stage that has one.
+// Returns where that is. The stage must have one.
 FieldPlaces VerifyPlaces(const Stage& stage, const FieldPlaces& places);
 
 struct StageOutput {
-  // That of TaskOutput.
+  // The role in TaskOutput.
   std::string role;
   // The name that the stage gives, or one made from the stage's name.
   std::string file;
   int line = 0;
 };
 
-// Returns what making the outputs leaves; nothing for stages that only judge.
+// Returns the outputs that the stage makes; one that only judges has none.
 std::vector<StageOutput> OutputsOf(const Stage& stage,
                                    const FieldPlaces& places);
 
 struct StageInput {
-  // That of TaskInput.
+  // The role in TaskInput.
   std::string role;
   const Input* input;
   FieldPlaces places;
-  // Roles of outputs that fit when the input names none, best first; empty:
-  // what a transform reads may be anything.
+  // Roles of outputs that fit if the input names none, best first. If empty,
+  // all roles fit, as for a transform's files.
   std::vector<std::string> fitting;
 };
 
 // Returns what making the stage's outputs reads, except records; for an
-// EvaluateStage and a CompareStage what judging reads.
+// EvaluateStage or a CompareStage, what judging reads.
 std::vector<StageInput> InputsOf(const Stage& stage, const FieldPlaces& places);
 
-// Returns a role and a path for what the stage reads by a path, not an Input.
+// Returns roles and paths of what the stage reads by a path, not an Input.
 std::vector<std::pair<std::string, std::string>> PathsOf(const Stage& stage);
 
-// Returns the records that the stage itself reads; null: none.
+// Returns the records that the stage itself reads, or null if there are none.
 const Records* RecordsOf(const Stage& stage);
 FieldPlaces RecordsPlaces(const Stage& stage, const FieldPlaces& places);
 
-// Returns `transforms` of a TransformStage with paths for its files' names:
-// "${log}" becomes paths.at("log"), in double quotes unless it is in some, and
-// "$${" becomes "${". A path may contain anything.
+// Returns `transforms` of a TransformStage with paths in place of its files'
+// names: "${log}" becomes paths.at("log"), in double quotes unless it is in
+// quotes already, and "$${" becomes "${". A path may contain anything.
 std::string FillInFiles(const std::string& transforms,
                         const std::map<std::string, std::string>& paths);
 

@@ -58,7 +58,7 @@ TEST(StageForms, NameFieldsAndProgramsThatExist) {
   }
 }
 
-// In a oneof only the one that is set counts.
+// Only the field of a oneof that is set counts.
 TEST(FindField, LeavesOutWhatTheStageDoesNotSet) {
   FreezeStage freeze;
   EXPECT_TRUE(FindField(freeze, "saved_model").has_value());

@@ -39,7 +39,7 @@ bool IsNumberFrom(const std::string& value, int64_t least) {
   return absl::SimpleAtoi(value, &number) && number >= least;
 }
 
-// Returns what is wrong with a value that is set; "" for nothing.
+// Returns what is wrong with a value that is set, or "".
 std::string ValueProblem(const StageField& row, const std::string& value) {
   uint64_t whole = 0;
   double number = 0;
@@ -63,7 +63,7 @@ std::string ValueProblem(const StageField& row, const std::string& value) {
   }
 }
 
-// Refuses anything but a number from 1 on, unless it is unset.
+// Refuses a value that is set and not a whole number of at least 1.
 void CheckCount(const std::string& value, const std::string& field,
                 const CheckedPart& part) {
   if (value.empty() || IsNumberFrom(value, 1)) return;
@@ -90,8 +90,8 @@ void CheckTransformFiles(const TransformStage& transform,
   }
 }
 
-// Returns TensorFlow's transforms too, by descriptions: no library is opened.
-// As in the registry, where both have a name, ours is under it.
+// Returns our transforms and TensorFlow's, as described, without opening a
+// library. As in the registry, ours takes precedence if both have a name.
 const std::map<std::string, TransformSpec>& AllSpecs() {
   static const auto* const specs = [] {
     auto* all = new std::map<std::string, TransformSpec>();
@@ -107,11 +107,11 @@ const std::map<std::string, TransformSpec>& AllSpecs() {
   return *specs;
 }
 
-// All parameters that name files are called so.
+// All parameters that name files end like this.
 constexpr char kFileEnding[] = "_file";
 
-// Fails unless every file that the transform reads is one of the stage's: a
-// file that is only named could change unnoticed.
+// Fails unless every file that the transform reads is one of the stage's. A
+// file that the stage does not declare could change unnoticed.
 absl::Status CheckFiles(const TransformCall& call,
                         const std::set<std::string>& files) {
   for (const auto& [name, values] : call.parameters) {
@@ -129,7 +129,7 @@ absl::Status CheckFiles(const TransformCall& call,
   return absl::OkStatus();
 }
 
-// Plugins may bring further names, which are then not known here.
+// If there are plugins, unknown names may be theirs and are accepted.
 absl::Status CheckCall(const TransformCall& call,
                        const TransformStage& transform,
                        const std::set<std::string>& files) {
@@ -154,7 +154,7 @@ absl::Status CheckCall(const TransformCall& call,
   return absl::OkStatus();
 }
 
-// Fails unless transform_graph would take these transforms: their names,
+// Fails unless transform_graph would accept these transforms: their names,
 // parameters and need for outputs.
 absl::Status CheckTransforms(const TransformStage& transform) {
   std::map<std::string, std::string> paths;

@@ -15,15 +15,15 @@ namespace requant {
 // "_", "-" and ".", starting with a letter or "_".
 bool IsPlainName(std::string_view name);
 
-// Returns what is wrong with a workflow's name, which is also that of a folder;
-// "" for nothing.
+// Returns what is wrong with a workflow's name, which is also a folder's name,
+// or "".
 std::string WorkflowNameProblem(const std::string& name);
 
-// Returns what is wrong with the name of a file that a run leaves; "" for
-// nothing. The file goes into folders together with what the runner writes.
+// Returns what is wrong with the name of a file that a run leaves, or "". The
+// file shares folders with files that the runner writes.
 std::string OutputNameProblem(const std::string& name);
 
-// A message of the file that is checked.
+// A message in the file that is being checked.
 struct CheckedPart {
   FieldPlaces places;
   // Starts each sentence, such as "stage \"fuse\"".
@@ -37,19 +37,19 @@ struct CheckedPart {
   }
 };
 
-// Checks the fields that the stage's kind needs, numbers, words, transforms,
-// and that `verify` and `use_file` are where there is a graph.
+// Checks the fields that the stage's kind needs, numbers, words and transforms,
+// and that only stages with a graph have `verify` and `use_file`.
 void CheckStage(const Stage& stage, const CheckedPart& part);
 
 void CheckGates(const Gates& gates, const CheckedPart& part);
 
-// Checks gates, the expectation and what its error is relative to; that the
-// evaluation exists is the caller's to check.
+// Checks gates, the expectation and what its error is relative to. The caller
+// must check that the evaluation exists.
 void CheckVerify(const Verify& verify, const CheckedPart& part);
 
 void CheckEvaluation(const Evaluation& evaluation, const CheckedPart& part);
 
-// Checks numbers, and that there is a declaration. Does not look at files.
+// Checks numbers, and that there is a declaration; does not look at files.
 void CheckRecords(const Records& records, const CheckedPart& part);
 
 }  // namespace requant

@@ -42,12 +42,12 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// A workflow is a few hundred lines; anything larger is another file.
+// A workflow has a few hundred lines; a larger file is something else.
 constexpr int64_t kMaxBytes = 1 << 20;
-// Far more than anyone writes; work grows with the square of these.
+// This is far more than anyone writes. The work grows with its square.
 constexpr int kMostParts = 1000;
 
-// Returns the parser's message in our words where these help more.
+// Returns the parser's message, in our own words where they help more.
 std::string Explain(std::string_view message) {
   const auto unknown = FindUnknownField(message, *Workflow::descriptor());
   if (unknown.has_value()) {
@@ -131,13 +131,13 @@ bool IsPathField(const FieldDescriptor* field) {
          IsStagePath(field);
 }
 
-// Returns `path` itself, or below `folder` when it is relative.
+// Returns `path`, below `folder` if it is relative.
 std::string From(const std::string& folder, std::string_view path) {
   if (path.empty() || path[0] == '/') return std::string(path);
   return absl::StrCat(folder, path);
 }
 
-// Returns the paths, separated by commas, from `folder` on.
+// Returns comma-separated paths, those that are relative below `folder`.
 std::string AllFrom(const std::string& folder, std::string_view paths) {
   return absl::StrJoin(absl::StrSplit(paths, ','), ",",
                        [&](std::string* out, std::string_view path) {
@@ -163,8 +163,8 @@ std::string PathProblem(Variable::Kind kind, const std::string& paths) {
   return "";
 }
 
-// Puts values where the fields of type bytes have "${name}", and paths from the
-// current folder where fields are paths.
+// Replaces "${name}" by values in fields of type bytes, and makes paths in
+// fields relative to the current folder.
 class Variables {
  public:
   Variables(const std::map<std::string, std::string>& settings,
@@ -222,7 +222,7 @@ class Variables {
     }
   }
 
-  // Returns a line, with the help, for each variable that needs a value and has
+  // Returns a line with the help for each variable that needs a value and has
   // none.
   std::string Missing() const {
     std::vector<std::string> lines;
@@ -316,13 +316,13 @@ class Variables {
     const auto value = values_.find(name);
     if (value == values_.end()) return;
     out->append(own_files == nullptr ? value->second.value
-                                     // FillInFiles must find nothing in it.
+                                     // FillInFiles must not expand it.
                                      : absl::StrReplaceAll(value->second.value,
                                                            {{"${", "$${"}}));
   }
 
-  // Expands `text`. With `own_files` it is a TransformStage's, which
-  // FillInFiles is still to see: these names and "$${" stay.
+  // Expands `text`. With `own_files` it is a TransformStage's, and these names
+  // and "$${" stay as they are for FillInFiles.
   std::string Expand(std::string_view text,
                      const std::set<std::string>* own_files, int line,
                      bool active) {
@@ -359,7 +359,7 @@ class Variables {
   }
 
   // Returns whether the text starts with a value from the command line or the
-  // environment: paths typed there start at the current folder.
+  // environment, where paths start at the current folder.
   bool StartsTyped(std::string_view text) const {
     while (absl::ConsumePrefix(&text, "${")) {
       const size_t end = std::min(text.find('}'), text.size());
@@ -438,7 +438,7 @@ class Variables {
     }
   }
 
-  // Returns whether the variable `name`, from `field`, is set and not empty.
+  // Returns whether variable `name`, as `field` gives it, is set and not empty.
   bool IsSet(const std::string& name, const char* field,
              const FieldPlaces& places) {
     if (name.empty()) return false;
@@ -453,8 +453,8 @@ class Variables {
     return value != values_.end() && !value->second.value.empty();
   }
 
-  // Drops the expectation of a verification whose only_if names a variable that
-  // is not set, or says no.
+  // Drops the expectation of a verification if its only_if names a variable
+  // that is not set or says no.
   void DropExpectation(Verify* verify, const FieldPlaces& places) {
     const std::string& only_if = verify->expect().only_if();
     if (only_if.empty()) return;
@@ -517,14 +517,14 @@ class Variables {
   }
 
   const std::map<std::string, std::string>& settings_;
-  // The file's folder: "", or with a slash at its end.
+  // The file's folder, empty or with a slash at its end.
   const std::string folder_;
   const FieldPlaces places_;
   Workflow* const workflow_;
   FileProblems* const problems_;
   std::vector<std::string> names_;
   std::map<std::string, VariableValue> values_;
-  // By anything that runs.
+  // The variables and evaluations that anything that runs uses.
   std::set<std::string> used_;
   std::set<std::string> used_evaluations_;
 };

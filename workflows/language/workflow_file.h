@@ -22,28 +22,28 @@ struct VariableValue {
 };
 
 struct WorkflowFile {
-  // The path as typed, and what the file holds.
+  // The path as typed, and the file's content.
   std::string path;
   std::string content;
-  // The workflow with the variables' values in place, paths that start at the
-  // current folder, and a name. The transforms of a TransformStage are yet to
-  // go through FillInFiles.
+  // The workflow with variables replaced by their values, paths that start at
+  // the current folder, and a name. The transforms of a TransformStage have yet
+  // to go through FillInFiles.
   Workflow workflow;
-  // Those that have a value.
+  // The variables that have a value.
   std::map<std::string, VariableValue> variables;
   std::shared_ptr<const google::protobuf::TextFormat::ParseInfoTree> positions;
 
-  // Returns lines of the file's fields, for messages. Lives as long as this.
+  // Returns lines of the file's fields, for messages. Must not outlive this.
   FieldPlaces places() const {
     return FieldPlaces(Workflow::descriptor(), positions.get());
   }
 };
 
 // Reads a file. `settings` are the values of variables from --set name=value.
-// Variables that are used by nothing that runs need none: stages that are left
-// out, those whose graph is given, and evaluations that only such stages name.
-// An error is one sentence for each mistake, a line each, that starts with
-// FILE:LINE if it is about one; then come missing variables, with their help.
+// Variables that only unused parts use need none: stages that are left out or
+// whose graph is given, and evaluations that only such stages name. An error
+// has a line for each mistake, one sentence that starts with FILE:LINE if it is
+// about a line, and then the missing variables with their help.
 absl::StatusOr<WorkflowFile> ReadWorkflowFile(
     const std::string& path,
     const std::map<std::string, std::string>& settings);

@@ -32,7 +32,7 @@ absl::StatusOr<WorkflowFile> Read(
   return ReadWorkflowFile(Write("w.textproto", text), variables);
 }
 
-// Returns the message, with the file's path as F.
+// Returns the error's message, with the file's path as F.
 std::string Problem(const std::string &text,
                     const std::map<std::string, std::string> &variables = {}) {
   const auto file = Read(text, variables);
@@ -40,8 +40,8 @@ std::string Problem(const std::string &text,
                              {{Folder() + "w.textproto", "F"}});
 }
 
-// Returns the workflow but for its variables, or what is wrong. The text may
-// begin with lines such as "--set v=typed"; T/ is the test's folder.
+// Returns the workflow without its variables, or what is wrong. The text may
+// begin with lines such as "--set v=typed". T/ is the test's folder.
 std::string ReadText(std::string text) {
   const auto variables = TakeSettings(Folder(), &text);
   auto file = Read(text, variables);
@@ -132,7 +132,7 @@ TEST(TransformFiles, AreNotLookedForInPaths) {
   EXPECT_EQ(FillInFiles("f(x=\"${a}\")", {{"a", "${a}"}}), "f(x=\"${a}\")");
 }
 
-// Whatever the bytes, an answer and no crash.
+// Whatever the bytes, there is an answer and no crash.
 TEST(ReadWorkflowFile, SurvivesMutations) {
   std::mt19937 random(1);
   const std::vector<std::string> pieces = {

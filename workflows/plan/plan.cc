@@ -27,10 +27,10 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Reflection;
 
-// In percentage points, as in the published recipe.
+// The limit in percentage points, as in the published recipe.
 constexpr double kDefaultMaxAccuracyDrop = 0.5;
 
-// Messages of gates, the narrowest first.
+// Returns the messages of gates that apply, the narrowest first.
 std::vector<const Gates*> GatesOf(const Plan& plan, const Task& task) {
   const Workflow& workflow = plan.file.workflow;
   std::vector<const Gates*> places;
@@ -54,8 +54,8 @@ bool IsOf(const Plan& plan, const Task& task,
          stages.count(plan.file.workflow.stage(task.stage).name()) > 0;
 }
 
-// Returns the first gate on layers that holds for a verification whose layers
-// are not compared, so that it would never be judged; "": there is none.
+// Returns the first gate on layers that could never be judged, because the
+// verification does not compare layers, or "" if there is none.
 std::string UselessLayerGate(const Plan& plan, const Task& task) {
   if (task.kind != Task::Kind::kVerify) return "";
   const Stage& stage = plan.file.workflow.stage(task.stage);
@@ -140,7 +140,7 @@ TaskChoice ChooseTasks(const Plan& plan, const StageChoice& choice) {
   TaskChoice tasks;
   tasks.chosen.assign(count, choice.only.empty());
   tasks.forced.assign(count, choice.force_all);
-  // What is needed is before, what depends on something is after it.
+  // What a task needs is before it, and what depends on it is after it.
   for (size_t i = count; i-- > 0;) {
     if (IsOf(plan, plan.tasks[i], choice.only)) tasks.chosen[i] = true;
     if (!tasks.chosen[i]) continue;
@@ -270,7 +270,7 @@ void Planner::CheckVerification(int stage, const Verify& verify,
   }
 }
 
-// Evaluations that nothing uses may lack their variables' values.
+// Unused evaluations are not checked: their variables may lack values.
 void Planner::CheckWorkflow() {
   const std::string problem = WorkflowNameProblem(workflow_.name());
   if (!problem.empty()) problems_.Add(places_.Line("name"), problem);
@@ -338,13 +338,13 @@ void Planner::AddTasks(int index) {
 }
 
 void Planner::CheckOutputNames() {
-  // By file: the stage that writes it, and the task.
+  // For each file, the stage that writes it, and the task.
   std::map<std::string, std::pair<int, std::string>> writers;
   for (int i = 0; i < workflow_.stage_size(); ++i) {
     if (plan_.make_task[i] < 0) continue;
     const Stage& stage = workflow_.stage(i);
-    // A name that no stage may have is reported already: from here on it is
-    // taken for the first stage's.
+    // A name that no stage may have was reported; it now counts as the first
+    // stage's.
     const int named = stages_.emplace(stage.name(), 0).first->second;
     for (const StageOutput& output : OutputsOf(stage, StagePlaces(i))) {
       const std::string problem = OutputNameProblem(output.file);
@@ -369,7 +369,7 @@ void Planner::CheckOutputNames() {
       const auto [writer, is_new] =
           writers.emplace(output.file, std::make_pair(task.stage, task.name));
       if (is_new) continue;
-      // A baseline's task has no stage of its own; what it meets has one.
+      // A baseline's task has no stage of its own, but the other task has.
       const auto& [stage, other] = writer->second;
       const int told = stage >= 0 ? stage : task.stage;
       Refuse(StagePlaces(told).line(), told,
@@ -405,7 +405,7 @@ void Planner::FillVerifyTask(int task) {
   WaitForReference(task);
 }
 
-// Makes the task wait for the verification that its own is judged by.
+// Makes a verification wait for the other one that it is judged by.
 void Planner::WaitForReference(int task) {
   const int own = plan_.tasks[task].stage;
   const Verify& verify = *VerifyOf(StageOf(task));
@@ -478,8 +478,8 @@ std::vector<int> Planner::PutInOrder() {
   return {};
 }
 
-// Returns some cycle among the tasks that `waits` marks; each of them waits for
-// another one of them.
+// Returns a cycle among the tasks that `waits` marks, each of which must wait
+// for another of them.
 std::vector<int> Planner::FindCycle(const std::vector<bool>& waits) const {
   int task = -1;
   for (size_t i = 0; i < waits.size(); ++i) {
@@ -497,7 +497,7 @@ std::vector<int> Planner::FindCycle(const std::vector<bool>& waits) const {
     start = std::find(path.begin(), path.end(), task);
   }
   path.erase(path.begin(), start);
-  // From the first of them, so that the same cycle is always reported alike.
+  // It starts at the first task, so that a cycle is always reported alike.
   std::rotate(path.begin(),
               std::min_element(
                   path.begin(), path.end(),
@@ -562,7 +562,7 @@ void Planner::CheckLayerGates(const Task& task) {
 absl::StatusOr<Plan> Planner::Make() {
   CheckWorkflow();
   for (int i = 0; i < workflow_.stage_size(); ++i) AddTasks(i);
-  // Tasks of baselines are added on the way.
+  // This loop adds tasks of baselines.
   for (int i = 0; i < static_cast<int>(plan_.tasks.size()); ++i) {
     const Task::Kind kind = plan_.tasks[i].kind;
     if (kind == Task::Kind::kMake) FillMakeTask(i);

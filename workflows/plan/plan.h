@@ -18,30 +18,30 @@ namespace requant {
 
 // A file or folder that a task reads.
 struct TaskInput {
-  // What it is to the task: "graph" (of a benchmark several, in order), "data",
+  // Its role in the task: "graph" (a benchmark has several, in order), "data",
   // "dataset", "ranges", "baseline", "baseline_predictions", "saved_model",
-  // "checkpoint" (a path before ".index"), "plugin", or the name of a
+  // "checkpoint" (the path without ".index"), "plugin", or the name of a
   // transform's file. "declared_data" are the files that a declaration itself
-  // names: no command line has them, but their content counts.
+  // names: they are on no command line, but their content counts.
   std::string role;
-  // The task that makes it, and which of its outputs; -1: no task does.
+  // The task that makes it, or -1 if none does, and which of its outputs it is.
   int task = -1;
   std::string output;
-  // What no task makes: a path from the current folder. Data may be several
+  // If no task makes it: its path from the current folder. Data may be several
   // paths and globs, separated by commas.
   std::string path;
 };
 
 struct TaskOutput {
-  // "graph", "log", "ranges", "logged_graph", "data", "text", "predictions",
-  // "result".
+  // One of "graph", "log", "ranges", "logged_graph", "data", "text",
+  // "predictions" and "result".
   std::string role;
-  // Its name, without a folder.
+  // The file's name, without a folder.
   std::string file;
 };
 
-// Making a stage's outputs and verifying its graph are two tasks; the run of a
-// baseline that is a file is one too.
+// Making a stage's outputs and verifying its graph are separate tasks, as is
+// running a baseline that is a file.
 struct Task {
   enum class Kind { kMake, kVerify, kBaseline };
 
@@ -49,50 +49,50 @@ struct Task {
   // "<evaluation>/baseline".
   std::string name;
   Kind kind = Kind::kMake;
-  // Index into workflow().stage(); for kBaseline -1.
+  // Index into workflow().stage(), or -1 for kBaseline.
   int stage = -1;
-  // For kBaseline: how many of them are before it in the plan.
+  // For kBaseline, the number of other baselines before it in the plan.
   int baseline = -1;
   // Index into workflow().evaluation(), for kVerify (unless the stage is a
   // CompareStage) and kBaseline.
   int evaluation = -1;
-  // For kBaseline: Baseline.records of the baseline that it runs, which may be
-  // a verification's own; "": as many as the evaluation takes.
+  // For kBaseline, Baseline.records of the baseline that it runs, which may be
+  // a verification's own. If empty, it runs on as many as the evaluation takes.
   std::string baseline_records;
   std::vector<TaskInput> inputs;
   std::vector<TaskOutput> outputs;
-  // Tasks that must have succeeded first, gates and all: those that make
-  // inputs, and their verifications. Ascending, without repetition.
+  // Tasks that must have succeeded first, gates included: those that make
+  // inputs, and their verifications. They are unique and in ascending order.
   std::vector<int> after;
-  // What the user should know of, such as a baseline that is left out.
+  // What the user should know, such as that a baseline is left out.
   std::vector<std::string> notes;
 
-  // Returns the first input of the role; null: there is none.
+  // Returns the first input with this role, or null if there is none.
   const TaskInput* Find(std::string_view input_role) const;
 };
 
 struct Plan {
   WorkflowFile file;
-  // Each after all that it waits for.
+  // Each task comes after all that it waits for.
   std::vector<Task> tasks;
-  // By stage: its task of kMake and of kVerify; -1: it has none.
+  // For each stage, its kMake and its kVerify task, or -1 if it has none.
   std::vector<int> make_task;
   std::vector<int> verify_task;
-  // By stage: the file that is its graph (Stage.use_file); "": it is made.
+  // For each stage, the file that is its graph (Stage.use_file), or "".
   std::vector<std::string> given_graph;
-  // By stage: the variable that left it out; "": it is not.
+  // For each stage, the variable that leaves it out, or "".
   std::vector<std::string> left_out_by;
 };
 
-// Resolves names, finds the order, and checks all that can be checked before
-// anything runs. An error is one sentence for each mistake, a line each, that
-// starts with FILE:LINE.
+// Resolves names, finds the order, and checks everything that can be checked
+// before a run. An error has a line for each mistake: one sentence that starts
+// with FILE:LINE.
 absl::StatusOr<Plan> MakePlan(const WorkflowFile& file);
 
 // --- Limits.
 
-// Returns the limits that hold for a verification: the stage's, then the
-// evaluation's, then the workflow's, then the defaults. None without a
+// Returns the limits that apply to a verification: the stage's, or else the
+// evaluation's, the workflow's or the defaults. There are none without a
 // baseline.
 Gates EffectiveGates(const Plan& plan, const Task& task);
 
@@ -103,7 +103,7 @@ bool LimitsAccuracyDrop(const Plan& plan, const Task& task);
 
 // Names of stages, as the flags of `requant run` give them.
 struct StageChoice {
-  // Stages to do, with what they need; empty: all.
+  // Stages to do, with what they need. If empty, all are done.
   std::set<std::string> only;
   // These stages and all after them are done again.
   std::set<std::string> from;
@@ -112,32 +112,32 @@ struct StageChoice {
   bool force_all = false;
 };
 
-// What a run is about, by task.
+// Which tasks a run is about, by their indices.
 struct TaskChoice {
   std::vector<bool> chosen;
-  // Whether it is done even if the cache has it.
+  // Whether the task is done even if the cache has its result.
   std::vector<bool> forced;
 };
 
-// Fails if a name is no stage's; the error names the nearest stage.
+// Fails if a name is not a stage's; the error names the nearest stage.
 absl::Status CheckStageNames(const Plan& plan,
                              const std::set<std::string>& names);
 
 TaskChoice ChooseTasks(const Plan& plan, const StageChoice& choice);
 
-// --- For people (plan_text.cc): as a list, as a graph, as data.
+// --- Plans as lists, graphs and data (plan_text.cc).
 
-// What would become of a task if the workflow ran now.
+// What would happen to a task if the workflow ran now.
 struct TaskOutlook {
-  // Whether a former run did it.
+  // Whether an earlier run did it.
   bool cached = false;
   // Why it would run, as a clause: "it never ran here".
   std::string reason;
-  // Whether it is among those that the run is about.
+  // Whether it is among the chosen tasks.
   bool chosen = true;
 };
 
-// In the order of the plan's tasks, or empty when nothing is known of them.
+// In the order of the plan's tasks, or empty if nothing is known about them.
 using TaskOutlooks = std::vector<TaskOutlook>;
 
 std::string PlanAsText(const Plan& plan, const TaskOutlooks& outlooks);

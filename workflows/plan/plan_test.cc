@@ -32,7 +32,7 @@ std::string Shown(std::string_view text) {
       text, {{Folder() + "w.textproto", "F"}, {Folder(), "T/"}});
 }
 
-// Writes the files that workflows of these tests read.
+// Writes the files that these tests' workflows read.
 void WriteFiles() {
   for (const char *folder : {"saved", "empty"}) {
     std::filesystem::create_directories(Folder() + folder);
@@ -124,7 +124,7 @@ void CheckPlan(const Plan &plan) {
 
 using Renderer = std::string (*)(const Plan &, const TaskOutlooks &);
 
-// Takes a line such as "as dot" off the start of an input.
+// Removes a line such as "as dot" from the start of an input.
 Renderer TakeRenderer(std::string *input) {
   for (const auto &[line, renderer] :
        std::map<std::string, Renderer>{{"as text\n", PlanAsText},
@@ -138,8 +138,8 @@ Renderer TakeRenderer(std::string *input) {
   return PlanText;
 }
 
-// Takes a line such as "outlooks: cached, it never ran" off the start of an
-// input: what becomes of each task.
+// Removes a line such as "outlooks: cached, it never ran", which says what
+// would happen to each task, from the start of an input.
 TaskOutlooks TakeOutlooks(std::string *input) {
   TaskOutlooks outlooks;
   std::string_view line = *input;
@@ -172,7 +172,7 @@ TEST(MakePlan, MakesTasksOrSaysWhatIsWrong) {
   });
 }
 
-// Returns a, b after a, c after b, and d alone; b is verified.
+// Returns a plan of a, b after a, c after b, and d alone; b is verified.
 Plan FourStages() {
   Plan plan;
   plan.file.path = "four.textproto";
@@ -188,8 +188,8 @@ Plan FourStages() {
   return plan;
 }
 
-// Returns the choice by task: "c" where it is chosen, "f" where it is forced as
-// well, "." where it is not chosen.
+// Returns a letter for each task: "c" if it is chosen, "f" if it is forced as
+// well, "." if it is not chosen.
 std::string Chosen(const StageChoice &choice) {
   const TaskChoice tasks = ChooseTasks(FourStages(), choice);
   std::string text;
@@ -225,7 +225,7 @@ stage { name: 'log' calibrate { graph { file: 'model.pb' } on { dataset: 'data.t
 stage { name: 'freeze' transform { graph { file: 'model.pb' } file { name: 'log' from { stage: 'log' } } transforms: 'freeze_min(min_max_log_file="${log}")' } }
 stage { name: 's' compare { graph { stage: 'a' } baseline { stage: 'b' } on { dataset: 'data.textproto' } } })";
 
-// Whatever the file says, a plan or a problem.
+// Whatever the file says, there is a plan or a problem.
 TEST(MakePlan, SurvivesMutations) {
   WriteFiles();
   std::mt19937 random(1);
@@ -249,7 +249,7 @@ TEST(MakePlan, SurvivesMutations) {
   for (int round = 0; round < rounds; ++round) {
     std::string text = kSeed;
     for (int i = random() % 3; i >= 0; --i) {
-      // Mostly whole words, so that many texts still parse.
+      // Most edits are of whole words, so that many texts still parse.
       const size_t at = text.find(' ', random() % text.size());
       if (at == std::string::npos) continue;
       const size_t end = text.find(' ', at + 1);

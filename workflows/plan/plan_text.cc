@@ -1,4 +1,4 @@
-// A plan for people: as a list, as a graph, as data.
+// Shows plans as lists, graphs and data.
 
 #include <algorithm>
 #include <string>
@@ -28,8 +28,7 @@ const Stage& StageOf(const Plan& plan, const Task& task) {
   return plan.file.workflow.stage(task.stage);
 }
 
-// Returns "fuse feature columns into table lookups", or a few words of its
-// kind.
+// Returns the stage's summary, or a few words about its kind.
 std::string TaskSummary(const Plan& plan, const Task& task) {
   if (task.kind == Task::Kind::kBaseline) return "run the baseline";
   const Stage& stage = StageOf(plan, task);
@@ -45,7 +44,7 @@ std::string TaskSummary(const Plan& plan, const Task& task) {
   return stage.summary().empty() ? FormOf(stage).summary() : stage.summary();
 }
 
-// Returns "max_accuracy_drop 0.5, min_agreement 0.985".
+// Returns a text such as "max_accuracy_drop 0.5, min_agreement 0.985".
 std::string GatesText(const Gates& gates) {
   std::vector<std::string> parts;
   const Reflection* const reflection = gates.GetReflection();
@@ -58,7 +57,7 @@ std::string GatesText(const Gates& gates) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Returns "max_mse 0.1, expect accuracy 77.5 %, relative_mse 0.01 of fixed".
+// Returns a text such as "expect accuracy 77.5 %, relative_mse 0.01 of fixed".
 std::string AllGatesText(const Plan& plan, const Task& task) {
   std::string text = GatesText(EffectiveGates(plan, task));
   if (task.kind != Task::Kind::kVerify) return text;
@@ -76,7 +75,7 @@ std::string AllGatesText(const Plan& plan, const Task& task) {
   return text;
 }
 
-// Returns the file's name, or the path of what no task makes.
+// Returns the file's name, or its path if no task makes it.
 std::string InputName(const Plan& plan, const TaskInput& input) {
   if (input.task < 0) return Printable(input.path);
   for (const TaskOutput& output : plan.tasks[input.task].outputs) {
@@ -178,8 +177,8 @@ bool IsCached(const TaskOutlooks& outlooks, size_t task) {
   return task < outlooks.size() && outlooks[task].cached;
 }
 
-// Returns what the edge between two tasks carries: the files, or nothing when
-// one only waits for the other.
+// Returns the files that go from one task to another, or nothing if one only
+// waits for the other.
 std::string EdgeFiles(const Plan& plan, const Task& task, int source) {
   std::vector<std::string> files;
   for (const TaskInput& input : task.inputs) {

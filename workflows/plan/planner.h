@@ -20,10 +20,10 @@
 
 namespace requant {
 
-// Returns `text` in quotes, as a sentence names a thing.
+// Returns `text` in quotes, for use in a sentence.
 std::string InQuotes(std::string_view text);
 
-// Returns what is wrong with a graph that no stage makes; "" for nothing.
+// Returns what is wrong with a graph that no stage makes, or "".
 std::string GraphPathProblem(const std::string& path);
 
 class Planner {
@@ -42,7 +42,7 @@ class Planner {
   FieldPlaces EvaluationPlaces(int evaluation) const {
     return places_.Nested("evaluation", evaluation);
   }
-  // Returns what starts a sentence: "stage \"fuse\"".
+  // Returns the start of a sentence, such as "stage \"fuse\"".
   std::string StageTitle(int stage) const;
   std::string EvaluationTitle(int evaluation) const;
   CheckedPart StagePart(int stage) {
@@ -53,15 +53,15 @@ class Planner {
             &problems_};
   }
   CheckedPart RecordsPart(int stage);
-  // Reports a mistake; `sentence` goes on after the stage's title.
+  // Reports a mistake; `sentence` continues after the stage's title.
   void Refuse(int line, int stage, std::string_view sentence);
 
   // --- Names.
 
   void NameEvaluations();
   void NameStages();
-  // Returns -1 after reporting that there is no such stage; `reader` starts the
-  // sentence.
+  // Returns a stage's index, or -1 after reporting that it does not exist;
+  // `reader` starts the sentence.
   int FindStage(const std::string& name, int line, const std::string& reader);
   // Returns -1 if there is none.
   int FindEvaluation(const std::string& name) const;
@@ -82,9 +82,8 @@ class Planner {
 
   // --- Tasks.
 
-  // Adds a task after all others and returns its index; `stage` is that of
-  // which it is a task or, for a baseline, of the first task that is compared
-  // with it.
+  // Adds a task after all others and returns its index. `stage` is the task's
+  // stage or, for a baseline, that of the first task that is compared with it.
   int AddTask(Task::Kind kind, int stage, const std::string& name);
   void AddTasks(int stage);
   void FillMakeTask(int task);
@@ -93,20 +92,20 @@ class Planner {
   // Makes the task wait for the tasks of a stage.
   void Wait(int task, int stage) { waits_for_[task].insert(stage); }
   void FillAfter(int task);
-  // Puts each task after all that it waits for, otherwise as in the file. Must
-  // be called last, as indices of tasks change. Returns tasks that wait for
-  // each other, each for the next; none when there is an order.
+  // Puts each task after all that it waits for, otherwise in the file's order.
+  // Must be called last because tasks' indices change. If there is no such
+  // order, returns a cycle of tasks of which each waits for the next.
   std::vector<int> PutInOrder();
   std::vector<int> FindCycle(const std::vector<bool>& waits) const;
   void Renumber(const std::vector<int>& order);
   void ReportCycle(const std::vector<int>& cycle);
 
-  // --- What tasks read (task_inputs.cc). All tasks of stages are there. A task
+  // --- What tasks read (task_inputs.cc). All stages' tasks must exist. A task
   // waits for the stages that it reads; what cannot be found is reported.
 
   // Adds what the task's stage reads, except records.
   void AddStageInputs(int task);
-  // Adds what the task's stage reads by a path that is no Input.
+  // Adds what the task's stage reads by a path rather than an Input.
   void AddStagePaths(int task);
   // Adds the declaration of records, the files that it names, and the data.
   void AddRecords(const Records& records, const CheckedPart& part, int task);
@@ -114,8 +113,8 @@ class Planner {
                       int task);
   void ResolveStage(const StageInput& input, int task);
   void ResolveFile(const StageInput& input, int task);
-  // Returns the output of stage `source` that `input` means; "" after reporting
-  // that there is none.
+  // Returns the output of stage `source` that `input` means, or "" after
+  // reporting that there is none.
   std::string ChooseOutput(const StageInput& input, int source, int reader);
   // Returns the stage's graph, for a task that reads it.
   TaskInput GraphOf(int stage, const std::string& role) const;
@@ -123,15 +122,15 @@ class Planner {
   // --- What verifications are compared with (task_inputs.cc): another stage,
   // or a file, whose run is a task of its own.
 
-  // A verification's baseline, and where the file says so.
+  // A verification's baseline, and where the file names it.
   struct ChosenBaseline {
     const Baseline* baseline;
     FieldPlaces places;
     bool is_evaluations;
   };
-  // Adds the inputs that a verification by an evaluation is compared with,
-  // unless it has no baseline, and the task that runs a baseline's file, unless
-  // there is one. The verification's records are there.
+  // Adds the baseline of an evaluation's verification, if it has one, to the
+  // verification's inputs, and a task that runs the baseline's file unless
+  // there is one already. The verification must have its records.
   void AddBaseline(int task);
   void AddBaselineStage(const ChosenBaseline& chosen, int task);
   void AddBaselineFile(const ChosenBaseline& chosen, int task);
@@ -144,11 +143,11 @@ class Planner {
   Plan plan_;
   std::map<std::string, int> stages_;
   std::map<std::string, int> evaluations_;
-  // By task: where it stands in the file, and its index.
+  // For each task, its position in the file, and its index.
   std::vector<std::tuple<int, int, int>> positions_;
-  // By task: stages whose tasks it waits for.
+  // For each task, the stages whose tasks it waits for.
   std::vector<std::set<int>> waits_for_;
-  // The tasks by evaluation, file and records.
+  // The baselines' tasks by evaluation, file and records.
   std::map<std::tuple<int, std::string, std::string>, int> baseline_tasks_;
 };
 

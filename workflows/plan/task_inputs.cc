@@ -1,4 +1,4 @@
-// What the tasks of a plan read: which task makes it, or where it is.
+// Finds what the tasks of a plan read: the task that makes it, or its path.
 
 #include <algorithm>
 #include <filesystem>
@@ -30,7 +30,7 @@ bool Exists(const std::string& path) {
   return fs::exists(path, error);
 }
 
-// Returns whether the path names, or matches, files.
+// Returns whether the path names or matches files.
 bool MatchesFiles(const std::string& path) {
   const std::vector<std::string> files = MatchingFiles(path);
   return std::any_of(files.begin(), files.end(), [](const std::string& file) {
@@ -91,7 +91,7 @@ std::string Planner::ChooseOutput(const StageInput& input, int source,
   for (const std::string& role : input.fitting) {
     if (has(role)) return role;
   }
-  // A transform's file that is called like an output is that output.
+  // A transform's file whose name is that of an output is that output.
   const bool any_fits = input.fitting.empty();
   if (any_fits && has(input.role)) return input.role;
   if (any_fits && roles.size() == 1) return roles[0];
@@ -168,7 +168,7 @@ void Planner::AddStagePaths(int task) {
   for (const auto& [role, path] : PathsOf(StageOf(task))) {
     plan_.tasks[task].inputs.push_back({role, -1, "", path});
     const bool is_checkpoint = role == "checkpoint";
-    // One of TensorFlow's first format has no index.
+    // A checkpoint in TensorFlow's first format has no index.
     if (is_checkpoint && MatchesFiles(path)) continue;
     const std::string file =
         is_checkpoint ? absl::StrCat(path, ".index") : path;
@@ -207,7 +207,7 @@ void Planner::AddRecords(const Records& records, const CheckedPart& part,
   AddDeclaration(records, part.places, task);
   if (!records.has_data()) return;
   if (records.data().has_file()) {
-    // Files were looked for with the declaration.
+    // AddDeclaration has checked that the files exist.
     plan_.tasks[task].inputs.push_back({"data", -1, "", records.data().file()});
   } else if (records.data().has_stage()) {
     ResolveStage(
@@ -246,7 +246,7 @@ void Planner::AddBaselineStage(const ChosenBaseline& chosen, int task) {
                    " has the baseline"));
   if (stage < 0) return;
   if (stage == reader.stage) {
-    // The baseline of all others has none.
+    // The evaluation's own baseline stage is compared with nothing.
     if (!chosen.is_evaluations) Refuse(line, stage, " is its own baseline");
     return;
   }
@@ -267,7 +267,7 @@ void Planner::AddBaselineStage(const ChosenBaseline& chosen, int task) {
   const Evaluation& evaluation = workflow_.evaluation(reader.evaluation);
   if (evaluation.layer_records().empty()) return;
   const bool only_evaluates = workflow_.stage(stage).has_evaluate();
-  // Layers are compared if the stage's verification feeds its graph alike.
+  // Layers are compared if the stage's verification feeds its graph likewise.
   const int other = plan_.tasks[verify].evaluation;
   if (only_evaluates || other < 0 ||
       workflow_.evaluation(other).on().dataset() != evaluation.on().dataset()) {

@@ -45,8 +45,8 @@ int FindStage(const RunRecord& record, std::string_view name) {
   return -1;
 }
 
-// Returns what the two graphs' speeds in one benchmark say, if there is such a
-// benchmark; its intervals hold when the baseline was its first graph.
+// Returns the ratio of two graphs' speeds in one benchmark, if one has both.
+// Its intervals hold if the baseline was the benchmark's first graph.
 std::optional<PairedRatio> BenchmarkedSpeed(const RunRecord& record,
                                             std::string_view baseline,
                                             std::string_view stage) {

@@ -19,23 +19,23 @@
 
 namespace requant {
 
-// What Figures() are taken from.
+// What Figures() reads about a stage.
 struct StageFigures {
-  // The state of its work, verification and benchmark together: "done",
-  // "cached" (all of it is), "given", "left_out", "failed", "interrupted",
+  // The combined state of the stage's work, verification and benchmark: "done",
+  // "cached" (if all of it is), "given", "left_out", "failed", "interrupted",
   // "running" or "not_run".
   std::string state;
-  // The time in this run, and when the work was done.
+  // The time spent in this run, and the time the work took when it was done.
   double seconds = 0;
   double work_seconds = 0;
 
   std::optional<int64_t> nodes;
   std::optional<int64_t> bytes;
 
-  // That of its verification, in the record.
+  // The verification's result, in the record.
   const EvaluateResult* result = &EvaluateResult::default_instance();
-  // From the last benchmark stage that has this stage's graph: against that
-  // benchmark's first graph.
+  // Compares the stage's graph with the first graph of the last benchmark stage
+  // that has both.
   std::optional<GraphFigures> benchmark;
   VerificationRecord::Verdict verdict = VerificationRecord::NONE;
 };
@@ -43,20 +43,20 @@ struct StageFigures {
 // Returns figures for each stage, in the record's order.
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record);
 
-// What the run comes down to: the last stage that was compared with a baseline,
-// against that baseline. Indices into the record's stages; -1: there is none.
+// A run's result: the last stage that was compared with a baseline, and that
+// baseline. Stages are indices into the record's, or -1 for none.
 struct RunSummary {
   int stage = -1;
-  // -1 also when the baseline is a file.
+  // Also -1 if the baseline is a file.
   int baseline_stage = -1;
-  // The name of the stage or the path; empty without a baseline.
+  // The baseline's stage name or path; empty if there is no baseline.
   std::string baseline;
   std::optional<double> baseline_accuracy;
-  // From a benchmark of both graphs, with its interval, or, when there is none,
-  // from the verifications, without one. Above 1 is faster.
+  // Comes from a benchmark of both graphs, with an interval, or else from the
+  // verifications, without one. A value above 1 means faster.
   std::optional<PairedRatio> speed;
   bool speed_is_benchmarked = false;
-  // Size of the baseline's file divided by that of the stage's.
+  // The size of the baseline's file divided by that of the stage's.
   std::optional<double> size_ratio;
   std::optional<int64_t> baseline_bytes;
 };
@@ -64,40 +64,39 @@ struct RunSummary {
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
 
-// Returns a benchmark's figures by graph; none for a result that has no rounds
-// to compare.
+// Returns a benchmark's figures for each graph, or none if the result has no
+// rounds to compare.
 std::vector<GraphFigures> CheckedFiguresOf(const BenchmarkRecord& benchmark);
 
-// Returns what a stage consists of: its work, verification and benchmark, as
-// far as it has them.
+// Returns the stage's work, verification and benchmark, as far as it has them.
 std::vector<const TaskRecord*> TasksOf(const StageRecord& stage);
 
-// Returns the state of its tasks that says most about a stage: what went wrong
-// before what is to do, that before what is done, and new work before old.
+// Returns the state among the stage's tasks that says most about it: a failure
+// before pending work, that before finished work, and new work before old.
 TaskRecord::State StateOfTasks(const StageRecord& stage);
 
-// Returns its name in lower case, such as "gate_failed".
+// Returns the outcome's name in lower case, such as "gate_failed".
 std::string OutcomeName(RunRecord::Outcome outcome);
-// Returns its name in lower case, such as "not_run".
+// Returns the state's name in lower case, such as "not_run".
 std::string StateName(TaskRecord::State state);
-// Returns "PASS", "INCONCLUSIVE", "FAIL"; "" for NONE.
+// Returns "PASS", "INCONCLUSIVE" or "FAIL", or "" for NONE.
 std::string VerdictName(VerificationRecord::Verdict verdict);
 
 // Returns a time such as "2026-11-16T16:10:00.123Z".
 std::string UtcTime(int64_t milliseconds);
 
-// Returns "78.455 %", from a share of 1.
+// Returns a share of 1 as a text such as "78.455 %".
 std::string AccuracyText(double share);
-// Returns "-0.054"; never "-0.000".
+// Returns a text such as "-0.054", but never "-0.000".
 std::string PointsText(double points);
 // Returns a text such as "0.9987".
 std::string AgreementText(double share);
 // Returns a text such as "0.00213".
 std::string ChangeText(double change);
 
-// How figures are shown. Where a title is null, they are not.
+// These structs say how a figure is shown. A null title means not at all.
 
-// A curve of TensorBoard, and a column of its table of stages, which has the
+// A curve in TensorBoard, and a column of its table of stages, which shows the
 // figure times `factor`.
 struct FigureCurve {
   const char* tag = nullptr;
@@ -107,8 +106,8 @@ struct FigureCurve {
   int decimals = 0;
 };
 
-// A column of the table at a run's end, and one for the interval. The least
-// important is the first to go on a narrow terminal.
+// A column of the table at a run's end, and one for the interval. A narrow
+// terminal drops the least important columns first.
 struct FigureColumn {
   const char* title = nullptr;
   int importance = 0;
@@ -116,7 +115,7 @@ struct FigureColumn {
   int interval_importance = 0;
 };
 
-// A column of the display while a run lasts. There, 0 is the last to go.
+// A column of the display during a run. Here, importance 0 is dropped last.
 struct FigureLineColumn {
   const char* title = nullptr;
   int width = 0;
@@ -126,29 +125,29 @@ struct FigureLineColumn {
 struct Figure {
   // The name in results.json and results.csv.
   const char* key;
-  // The interval's name in results.json; null: it has none.
+  // The interval's name in results.json, or null if it has none.
   const char* interval_key;
-  // Returns the figure; unset: it is not known of the stage.
+  // Returns the figure, or nothing if it is not known for the stage.
   std::optional<Estimate> (*of)(const StageFigures&);
-  // Returns it as people read it.
+  // Returns the figure as people read it.
   std::string (*text)(double);
   FigureCurve curve = {};
   FigureColumn column = {};
   FigureLineColumn line = {};
-  // The word in front of it where there are no columns; null: it is not shown
-  // there.
+  // The word before the figure where there are no columns, or null if it is not
+  // shown there.
   const char* word = nullptr;
   // Whether results.json has it as an object of the ratio and its interval.
   bool is_ratio = false;
 };
 
-// Returns them in the order in which they are shown.
+// Returns all figures in the order in which they are shown.
 const std::vector<Figure>& Figures();
 
 // Returns the figure with that key.
 std::optional<Estimate> FigureOf(const StageFigures& stage,
                                  std::string_view key);
-// Returns a figure as people read it; "" if it is not known.
+// Returns a figure as people read it, or "" if it is not known.
 std::string FigureText(const StageFigures& stage, const Figure& figure);
 
 }  // namespace requant

@@ -1,7 +1,6 @@
 'use strict';
-// Builds the page from the run's results, which stand in the element "run" as
-// JSON. Texts of the run reach the page as text nodes and attributes only, never
-// as HTML.
+// Builds the page from the run's results, which are JSON in the element "run".
+// Texts of the run only become text nodes and attributes, never HTML.
 (() => {
   const root = document.documentElement;
   window.addEventListener('error', () => { root.dataset.error = 'true'; });
@@ -17,7 +16,7 @@
     element.append(...children.flat().filter((child) => child !== null && child !== undefined));
     return element;
   }
-  // A number as people read it; its attribute has all digits.
+  // Returns a number as people read it; its attribute has all digits.
   function num(value, text) {
     return value === null ? '–' : el('data', {value: String(value), title: String(value)}, text(value));
   }
@@ -34,7 +33,7 @@
     return minus(size >= 1e-5 && size < 1e6 ? String(Number(value.toPrecision(n))) : value.toExponential(n - 1));
   };
   const significant = digits(3);
-  // As many decimals as it takes not to call a smaller share 100 %.
+  // Uses enough decimals not to show a smaller share as 100 %.
   function percent(least) {
     return (share) => {
       let decimals = least;
@@ -77,7 +76,7 @@
     (stage.verification ? stage.verification.gates : []).map((gate) => ({stage, gate})));
   const quote = (name) => '“' + name + '”';
 
-  // The first stage in one of these states, or with this verdict.
+  // Returns the first stage in one of these states, or with this verdict.
   const firstIn = (...states) => run.stages.find((stage) => states.includes(stage.figures.state));
   const firstJudged = (verdict) => run.stages.find((stage) => stage.figures.verdict === verdict);
 
@@ -111,7 +110,7 @@
   }
 
   // --- Charts ---------------------------------------------------------------
-  // Every chart is made anew when colours change.
+  // Every chart is made anew when the colors change.
   const plots = [];
   const color = (name) => getComputedStyle(root).getPropertyValue('--' + name).trim();
   const seriesColor = (i) => color('series-' + (i % 8 + 1));
@@ -124,7 +123,7 @@
     return el('figure', {}, el('figcaption', {}, title, note ? el('span', {class: 'quiet'}, note) : null), area);
   }
 
-  // A dashed line across the chart at options.plugins.limit.value.
+  // Draws a dashed line across the chart at options.plugins.limit.value.
   const limitLine = {
     id: 'limit',
     afterDatasetsDraw(chart, _, {value, label}) {
@@ -169,7 +168,7 @@
     ticks: {autoSkip: false, maxRotation: 60, callback(value) { return shorten(this.getLabelForValue(value), 16); }},
   });
 
-  // Points with their 95 % intervals behind them, over the stages that have both.
+  // Draws points and their 95 % intervals, for the stages that have both.
   function intervalPlot(title, note, key, factor, text, {span, limit, least, most}) {
     const interval = key.replace(/_points$/, '') + '_interval_95';
     const stages = run.stages.filter((stage) => stage.figures[key] !== null);
@@ -179,7 +178,7 @@
     const all = [...values, ...ends.filter(Boolean).flat()];
     const low = Math.min(...all), high = Math.max(...all);
     const extent = Math.max(high - low, span);
-    // A limit that is far away would press the data flat.
+    // A limit that is far away would flatten the data.
     const near = limit !== undefined && limit >= low - 3 * extent && limit <= high + 3 * extent;
     const room = near ? Math.max(high, limit) - Math.min(low, limit) : extent;
     const clamp = (end) => Math.max(least === undefined ? -Infinity : least, Math.min(most === undefined ? Infinity : most, end));
@@ -253,7 +252,7 @@
   const sub = (text) => el('span', {class: 'sub'}, text);
   const subRange = (ends, text) => ends ? sub(range(ends, text)) : null;
 
-  // With its message, if it has one, for those who point at it.
+  // Shows a message, if there is one, when people point at it.
   function stateBadge(stage) {
     const [kind, word] = STATES[stage.figures.state];
     const message = tasksOf(stage).map(([, task]) => task.message).find(Boolean);
@@ -261,8 +260,8 @@
   }
 
   const judgesSquares = gates.some(({gate}) => ['max_mse', 'relative_mse'].includes(gate.name));
-  // Heading, class and content of the columns; one that no stage has a figure
-  // for is left out, and squared errors that no gate judges.
+  // Heading, class and content of the columns. Leaves out columns for which no
+  // stage has a figure, and squared errors that no gate judges.
   const STAGE_COLUMNS = [
     ['Stage', 'left', null, (f, stage) => el('span', {}, stage.name, sub(stage.summary || stage.kind))],
     ['Verdict', 'left', 'verdict', (f) => [verdictBadge(f.verdict)]],
@@ -337,7 +336,7 @@
     return el('div', {class: 'tiles', id: 'summary'}, list);
   }
 
-  // The line under the verdict, for those who read only one.
+  // Returns the line under the verdict, for those who read only one.
   function summaryLine() {
     if (!finalStage) return null;
     const f = finalStage.figures, s = run.final, parts = [];
@@ -390,7 +389,7 @@
       problems(), tiles());
   }
 
-  // The limit of the last stage that has such a gate.
+  // Returns the limit of the last stage that has such a gate.
   function limitOf(name) {
     const last = gates.filter(({gate}) => gate.name === name).pop();
     return last ? last.gate.limit : undefined;
@@ -450,7 +449,7 @@
   const worstFirst = (stage) => [...stage.verification.layers].sort((a, b) => snr(a) - snr(b) || (a.name < b.name ? -1 : 1));
   const SHOWN_LAYERS = 24;
 
-  // Layers' names without the folders that all of them share.
+  // The folders that all layers' names share, which are not shown.
   const prefix = (() => {
     const names = layered.flatMap((stage) => stage.verification.layers.map((layer) => layer.name));
     if (new Set(names).size < 2) return '';
@@ -509,7 +508,7 @@
     })), {tall: layers.length > 12});
   }
 
-  // One line per layer over the stages: where each lost what it lost.
+  // Draws a line per layer over the stages: where each one lost accuracy.
   function lossPlot() {
     if (layered.length < 2) return null;
     const names = worstFirst(layered[layered.length - 1]).slice(0, 8).map((layer) => layer.name);
@@ -570,7 +569,7 @@
     const kinds = [['make', 'makes', 'series-1'], ['verify', 'verifies', 'series-4'], ['benchmark', 'benchmarks', 'series-2'],
       ['baseline', 'runs a baseline', 'series-3'], ['cached', 'from the cache', 'muted-bar']];
     const kindOf = ({kind, task}) => task.state === 'cached' ? 'cached' : kind;
-    // A task of no time would leave no trace.
+    // A task that took no time would be invisible.
     const end = Math.max(run.seconds, .01, ...tasks.map(({task}) => task.start + task.seconds));
     const least = end / 300;
     const bar = ({task}) => [task.start, task.start + Math.max(task.seconds, least)];
@@ -594,7 +593,7 @@
   }
 
   // --- Operations -----------------------------------------------------------
-  // The stage that made the graph which this one reads, as far as it has one.
+  // Returns the stage that made the graph that this one reads, if there is one.
   function before(stage) {
     const inputs = stage.work ? stage.work.inputs : [];
     const graph = inputs.find((file) => file.role === 'graph' && file.stage) || inputs.find((file) => file.stage);
@@ -657,7 +656,7 @@
     return el('div', {class: 'code'}, pre, button);
   }
 
-  // Every task behind those whose files it reads.
+  // Lists every task after those whose files it reads.
   function tasksInOrder() {
     const waiting = [
       ...run.baselines.map((baseline) => ({name: baseline.name, stage: baseline.name, task: baseline.work})),

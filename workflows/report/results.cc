@@ -53,7 +53,7 @@ std::string OrNull(const std::optional<Value>& value) {
   return value.has_value() ? Json(*value) : "null";
 }
 
-// Returns JSON of a text that is null when it is empty.
+// Returns a text as JSON, or null if it is empty.
 std::string TextOrNull(std::string_view text) {
   return text.empty() ? "null" : JsonString(text);
 }
@@ -183,7 +183,7 @@ std::string SummaryJson(const RunRecord& record, const RunSummary& summary) {
   });
 }
 
-// Returns a field of a CSV line.
+// Returns a text as a field of a CSV line.
 std::string Csv(std::string_view text) {
   if (text.find_first_of(",\"\r\n") == text.npos) return std::string(text);
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -231,8 +231,8 @@ std::string EscapedHtml(std::string_view text) {
                                                {"'", "&#39;"}});
 }
 
-// Returns JSON that may stand in a script element: nothing in it ends the
-// element or opens a comment. U+2028 and U+2029 end lines before ES2019.
+// Returns JSON that is safe in a script element: nothing in it ends the element
+// or opens a comment. U+2028 and U+2029 end lines before ES2019.
 std::string JsonForScript(std::string_view json) {
   return absl::StrReplaceAll(json, {{"<", "\\u003c"},
                                     {">", "\\u003e"},
@@ -241,7 +241,7 @@ std::string JsonForScript(std::string_view json) {
                                     {"\xe2\x80\xa9", "\\u2029"}});
 }
 
-// Forbids loading anything, and all scripts but these two.
+// Returns a policy that forbids loading anything, and all other scripts.
 std::string ContentPolicy() {
   const auto source = [](std::string_view script) {
     return absl::StrCat("'sha256-", Sha256Base64(script), "'");
@@ -287,7 +287,7 @@ void AddText(std::string_view tag, std::string_view markdown, Event* event) {
   tensor->add_string_val(markdown);
 }
 
-// Returns the text as it is inside a cell of a table in Markdown.
+// Returns the text for a cell of a Markdown table.
 std::string Cell(std::string_view text) {
   return absl::StrReplaceAll(ValidUtf8(text), {{"&", "&amp;"},
                                                {"<", "&lt;"},
@@ -351,7 +351,7 @@ std::string RunTable(const RunRecord& record) {
       Row({"CPU", Cell(record.tool().cpu())}));
 }
 
-// Returns seconds from the run's start.
+// Returns when the stage ended, in seconds after the run's start.
 double EndOf(const StageRecord& stage) {
   double end = 0;
   for (const TaskRecord* task : TasksOf(stage)) {

@@ -11,31 +11,31 @@
 
 namespace requant {
 
-// Returns results.json as one object on one line, with all that the record has
-// but the workflow file's text, and the figures of workflows/report/figures.h.
-// Numbers have full precision; what is not known, and numbers that JSON cannot
+// Returns results.json as one object on one line: everything in the record but
+// the workflow file's text, and the figures of workflows/report/figures.h.
+// Numbers have full precision; unknown values, and numbers that JSON cannot
 // hold, are null.
 std::string ResultsJson(const RunRecord& record);
 
-// Returns the part of it that manifests have too.
+// Returns a stage's figures as results.json has them.
 std::string FiguresJson(const StageFigures& figures);
 
-// Returns results.csv: a line per stage, in the order of the file, under a line
-// of column names; what is not known is empty. It is quoted by RFC 4180, and
+// Returns results.csv: a line of column names and a line per stage, in the
+// order of the file. Unknown values are empty. Quoting follows RFC 4180, and
 // lines end in "\r\n".
 std::string ResultsCsv(const RunRecord& record);
 
-// Returns report.html, one file that needs no other and asks the network for
-// nothing. Its numbers are those of ResultsJson, which it holds. Whatever the
-// record's texts are, they appear as text.
+// Returns report.html, a single file that needs no other and no network. It
+// contains the ResultsJson that it shows. The record's texts always appear as
+// text, never as markup.
 std::string ReportHtml(const RunRecord& record);
 
 // Returns the file that `tensorboard --logdir` shows: the stages' figures and
-// the layers' signal to noise as scalars, a stage's step being its place in the
-// workflow (from 0), and the run and the table of its stages as texts.
+// the layers' signal to noise as scalars, and the run and the table of its
+// stages as texts. A stage's step is its place in the workflow, from 0.
 std::string EventFile(const RunRecord& record);
 
-// Returns its name, "events.out.tfevents.<seconds since 1970>.requant".
+// Returns "events.out.tfevents.<seconds since 1970>.requant".
 std::string EventFileName(const RunRecord& record);
 
 }  // namespace requant

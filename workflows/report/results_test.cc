@@ -35,8 +35,8 @@ RunRecord ExampleRun(const std::string& name) {
                                  : RunRecord();
 }
 
-// Returns what results.json has at the paths in the input's first line, of the
-// run in its second, which the other lines are added to.
+// Returns what results.json has at the paths in the input's first line. The
+// second line names the run, and the others are added to its record.
 std::string Selected(const std::string& input) {
   std::vector<std::string> lines =
       absl::StrSplit(input, absl::MaxSplits('\n', 2));
@@ -129,7 +129,7 @@ TEST(ReportHtml, KeepsTheChartingLibrarysNotice) {
   EXPECT_THAT(html, HasSubstr("Permission is hereby granted"));
 }
 
-// Whatever the scripts hold, nothing in them may end their elements.
+// Nothing in a script may end its element.
 TEST(ReportHtml, ScriptsStayInTheirElements) {
   for (const std::string_view script : {kChartJs, kReportJs}) {
     EXPECT_EQ(Count(script, "</script"), 0);

@@ -46,9 +46,9 @@ namespace fs = std::filesystem;
 // --- The manifest.
 
 constexpr std::string_view kFormat = "requant manifest 1";
-// A run of thousands of stages has less.
+// The manifest of a run with thousands of stages is smaller.
 constexpr int64_t kMaxBytes = 64 << 20;
-// What stands between the text of a manifest and its digest.
+// What separates the text of a manifest from its digest.
 constexpr std::string_view kDigestMember = ",\n  \"manifest_sha256\": \"";
 
 using Files = google::protobuf::RepeatedPtrField<ManifestFile>;
@@ -70,7 +70,7 @@ NamedTasks NamedTasksOf(const RunRecord& record) {
   return tasks;
 }
 
-// Returns a file's entry; `path` is where it is, for verifying.
+// Returns a file's entry; `path` is where `requant verify` finds the file.
 std::string FileJson(const FileRecord& file, const std::string& path,
                      std::string_view task) {
   JsonMembers members = {{"path", JsonString(path)}};
@@ -94,8 +94,8 @@ std::string Absolute(const std::string& path) {
   return error ? path : absolute;
 }
 
-// Each file once, by its first task; a file that was not digested (its task
-// did not finish) is no part of the manifest.
+// Lists each file once, for its first task. Leaves out files without a digest,
+// whose task did not finish.
 class FileList {
  public:
   void Add(const FileRecord& file, const std::string& path,
@@ -181,7 +181,7 @@ absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
   const absl::Status parsed =
       google::protobuf::json::JsonStringToMessage(text, &manifest, options);
   if (!parsed.ok()) {
-    // The parser puts one or two blanks between its words, to be no contract.
+    // The parser deliberately varies the blanks in its messages.
     std::string why(parsed.message());
     absl::RemoveExtraAsciiWhitespace(&why);
     return NoManifest(path, Printable(why));
@@ -242,7 +242,7 @@ absl::Status Refused(const std::string& folder, std::string_view why) {
       absl::StrCat(folder, " ", why, ": name another folder with --out"));
 }
 
-// Returns whether `inner` is `outer` or below it.
+// Returns whether `inner` is `outer` or inside it.
 bool IsWithin(const std::string& inner, const std::string& outer) {
   const fs::path within = ResolvedPath(inner), around = ResolvedPath(outer);
   const auto [rest, unused] =
@@ -286,7 +286,7 @@ absl::Status CheckReplaceable(const std::string& folder) {
   return absl::OkStatus();
 }
 
-// Fails unless a run may be put there.
+// Fails unless a run may be put at `folder`.
 absl::Status CheckPlace(const std::string& folder) {
   std::error_code error;
   switch (fs::symlink_status(folder, error).type()) {
@@ -308,7 +308,7 @@ absl::Status NoSuchPlace(const absl::Status& status) {
       absl::StrCat(status.message(), ": name another folder with --out"));
 }
 
-// Starts to fill a folder that is yet to be put in its place.
+// Makes a folder to fill, which is to be moved to its place later.
 absl::StatusOr<std::unique_ptr<StagedFolder>> StartFolder(
     const std::string& folder) {
   auto staged = StagedFolder::Create(folder, /*replace=*/true);
@@ -323,13 +323,13 @@ absl::Status AddFile(const std::string& from, const std::string& to,
   return copied.ok() ? copied : NoSuchPlace(copied);
 }
 
-// Adds a SavedModel.
+// Adds a folder, such as a SavedModel.
 absl::Status AddFolder(const std::string& from, const std::string& to) {
   REQUANT_RETURN_IF_ERROR(MakeFolder(to));
   std::vector<std::string> folders;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
                            FilesBelow(from, &folders));
-  // Empty ones too, such as the assets that TensorFlow always makes.
+  // Empty folders are added too, such as TensorFlow's usual assets.
   for (const std::string& folder : folders) {
     REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(to, "/", folder)));
   }
@@ -341,8 +341,8 @@ absl::Status AddFolder(const std::string& from, const std::string& to) {
   return absl::OkStatus();
 }
 
-// Texts and logs are copied: what a shell's ">" or a program writes into them
-// later must not reach the store.
+// Texts and logs are copied, so that what a shell's ">" or a program later
+// writes into them cannot reach the store.
 absl::Status AddOutput(const std::string& from, const std::string& to,
                        const std::string& role) {
   std::error_code error;
@@ -460,7 +460,7 @@ absl::Status PrepareRunFolder(const std::string& folder,
   std::error_code error;
   fs::create_directories(parent, error);
   if (error) return FolderError(error, "make the folder", parent);
-  // Tries now whether FillRunFolder can make it.
+  // This shows now whether FillRunFolder can make the folder.
   return StartFolder(folder).status();
 }
 
@@ -524,7 +524,7 @@ absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
   REQUANT_RETURN_IF_ERROR(WriteRunFiles(
       result.record, path, CommandScript(plan, result.record, program), made));
   chmod(absl::StrCat(path, "/", kCommandsFile).c_str(), 0755);
-  // Hours may have passed since the run began.
+  // The place is checked again because the run may have taken hours.
   return staged->Commit([&] { return CheckPlace(folder); });
 }
 

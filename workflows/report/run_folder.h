@@ -23,29 +23,28 @@ inline constexpr char kManifestFile[] = "manifest.json";
 
 // --- The folder.
 
-// Returns the path of a new folder for a run: below `parent`, named by the time
-// in UTC, "20261116-161530", with "-2" after it when that is taken.
+// Returns the path of a new folder for a run below `parent`, named after the
+// time in UTC, such as "20261116-161530", with "-2" appended if that is taken.
 std::string NewRunFolder(const std::string& parent, absl::Time now);
 
-// Fails unless a run may be written to `folder`: it is not there, is empty, or
-// holds a former run and nothing else, also in folders that the run made, which
-// is then replaced, with whatever was changed in the run's own files; and
-// neither it nor `work_dir` is inside the other. What killed runs into the same
-// folder left beside it is removed.
+// Fails unless a run may be written to `folder`: it must be missing, empty, or
+// hold only an earlier run, which will be replaced even if its files were
+// changed; and neither it nor `work_dir` may be inside the other. Removes what
+// killed runs into the same folder left beside it.
 absl::Status PrepareRunFolder(const std::string& folder,
                               const std::string& work_dir);
 
-// Writes commands.sh, which is `commands`, report.html, results.json,
+// Writes commands.sh (which is `commands`), report.html, results.json,
 // results.csv, TensorBoard's event file and manifest.json into an existing
-// folder. Each file is whole or not there; the manifest, which has the digests
-// of the others, is the last. `made` is what is in the folder already, as the
-// manifest's "files" lists it.
+// folder. Each file is written whole or not at all. The manifest is the last
+// one and has the others' digests. `made` lists what is in the folder already,
+// as the manifest's "files" does.
 absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
                            const std::string& commands = "",
                            std::vector<std::string> made = {});
 
-// Builds the folder beside its place and moves it there when it is whole
-// (StagedFolder): there is the old one or the new one at any time. Large
+// Builds the folder beside its place and moves it there when it is complete
+// (StagedFolder), so that either the old or the new one is always there. Large
 // outputs are links to the store's files. `program` is the path of requant, for
 // the commands.
 absl::Status FillRunFolder(const Plan& plan, const RunResult& result,
@@ -60,28 +59,28 @@ absl::Status LinkLatest(const std::string& link, const std::string& folder);
 std::string CommandScript(const Plan& plan, const RunRecord& record,
                           const std::string& program);
 
-// --- manifest.json: all files that a run read and made, with their digests,
-// and how they came about; and whether they are still the same.
+// --- manifest.json: it lists the files that a run read and made, with their
+// digests and origins, so that changes can be found later.
 
-// Returns the text of manifest.json. Inputs have absolute paths: the record's
-// are from the current folder on. `more_outputs` are files of the run that no
-// task made, such as its report. `files` is all that is in the run's folder, by
-// paths from it on, folders with a slash at the end.
+// Returns the text of manifest.json. Inputs get absolute paths; the record's
+// are relative to the current folder. `more_outputs` are files of the run that
+// no task made, such as its report. `files` lists everything in the run's
+// folder by relative path, folders with a slash at the end.
 std::string ManifestJson(const RunRecord& record,
                          const std::vector<FileRecord>& more_outputs,
                          const std::vector<std::string>& files);
 
 // Returns a JSON object with one more member at its end: the digest of all text
-// before it, by which a manifest that was changed is known.
+// before it, which reveals a changed manifest.
 std::string WithOwnDigest(std::string_view json);
 
 enum class FileState {
   kOk,
   kChanged,
   kMissing,
-  // An input that is no longer where it was; nothing is known of it.
+  // An input that is no longer where it was; nothing is known about it.
   kGone,
-  // Such as one without permission to read; `message` says why.
+  // A file that cannot be read; `message` says why.
   kUnreadable,
 };
 
@@ -93,12 +92,12 @@ struct FileCheck {
   std::string message;
 };
 
-// Digests every file of a manifest anew; relative paths are from the manifest's
-// folder on. Inputs come first, each group in the manifest's order. An error is
-// one sentence on what is wrong with the manifest itself.
+// Digests every file of a manifest again; relative paths start at its folder.
+// Inputs come first, then outputs, both in the manifest's order. An error is
+// one sentence that says what is wrong with the manifest itself.
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path);
 
-// Returns a word: "ok", "changed", "missing", "gone" or "unreadable".
+// Returns "ok", "changed", "missing", "gone" or "unreadable".
 std::string_view FileStateName(FileState state);
 
 // Returns whether nothing is changed, missing or unreadable.

@@ -129,7 +129,7 @@ TEST_F(RunFolder, HasSavedModelsWholeAndReplacesThemUnlessAFileIsAdded) {
     fs::remove(folder_ / name);
   }
   fs::remove(folder_ / "model/notes");
-  // What was changed in a file of the run is replaced.
+  // A run's file that was changed is replaced.
   Write(folder_ / "model/variables/data");
   EXPECT_EQ(ProblemOf(folder_), "");
   EXPECT_OK(fill());
@@ -173,7 +173,7 @@ TEST_F(RunFolder, WithOtherFilesBesideARunIsRefusedAndThoseAreKept) {
   Write(folder_ / "thesis.txt");
   EXPECT_THAT(ProblemOf(folder_),
               HasSubstr("holds files that are no run's, such as thesis.txt"));
-  // They may have come during the run.
+  // Files of others may have appeared during the run.
   EXPECT_FALSE(Fill().ok());
   EXPECT_TRUE(fs::exists(folder_ / "thesis.txt"));
   EXPECT_EQ(NamesIn(home_), std::set<std::string>{"run"});
@@ -229,7 +229,7 @@ FileRecord FileOf(const std::string& path, const std::string& content,
   return file;
 }
 
-// Returns a manifest with that format and these members.
+// Returns a manifest in the current format, with these members.
 std::string Manifest(const std::string& members = "") {
   return absl::StrCat("{\"format\": \"requant manifest 1\"", members, "}");
 }
@@ -270,7 +270,7 @@ class ManifestTest : public testing::Test {
                       }),
         AllWell(checks) ? "" : ": bad");
   }
-  // Returns why a manifest whose own digest is right is refused.
+  // Returns why a manifest with a correct digest of its own is refused.
   std::string ErrorOf(const std::string& manifest) {
     return std::string(Check(WithOwnDigest(manifest)).status().message());
   }
@@ -407,7 +407,7 @@ TEST_F(ManifestTest, AMissingManifestIsNamed) {
               FailsWith(HasSubstr("none.json")));
 }
 
-// Whatever a manifest holds, the answer is a list or a sentence.
+// Whatever a manifest holds, the result is a list or a sentence.
 TEST_F(ManifestTest, SurvivesAnyChange) {
   const std::string manifest = ManifestJson(record_, {}, {});
   std::mt19937 random(1);

@@ -31,16 +31,16 @@ RecordVerdict ToRecord(Verdict verdict) {
 
 // How a gate's figures are written.
 struct Unit {
-  // In front of the figures: "the accuracy drop".
+  // What precedes the figures, such as "the accuracy drop".
   std::string what;
-  // How many decimals figures have, and what follows them: " points".
+  // How many decimals figures have, and what follows them, such as " points".
   int decimals = 4;
   std::string suffix;
   bool at_least = false;
 };
 
 std::string Figure(double value, const Unit& unit) {
-  // A limit such as 1e-05 would be shown as 0.
+  // Otherwise, a limit such as 1e-05 would be shown as 0.
   if (value != 0 && std::abs(value) < std::pow(10, -unit.decimals)) {
     return absl::StrFormat("%.2g%s", value, unit.suffix);
   }
@@ -60,7 +60,7 @@ std::string Sentence(const GateRecord& gate, const Unit& unit) {
   if (gate.verdict() == VerificationRecord::INCONCLUSIVE) {
     absl::StrAppend(&text, ": not certain from these records");
   }
-  // How many times over a limit only means something between positive numbers.
+  // A ratio to the limit only has a meaning between positive numbers.
   const double ratio = gate.value() / gate.limit();
   if (gate.verdict() == VerificationRecord::FAIL && !unit.at_least &&
       ratio > 0 && std::isfinite(ratio)) {
@@ -77,13 +77,13 @@ GateRecord NewGate(const std::string& name, double limit) {
   return gate;
 }
 
-// Says what was found wanting: the figure that is judged is missing.
+// Fails a gate whose figure is missing; `why` says why.
 void Refuse(const std::string& why, GateRecord* gate) {
   gate->set_verdict(VerificationRecord::FAIL);
   gate->set_sentence(why);
 }
 
-// Judges a single number, which is no estimate: on these records it is so.
+// Judges a number that is exact on these records rather than an estimate.
 RecordVerdict JudgeNumber(double value, double limit, bool at_least) {
   const bool inside = at_least ? value >= limit : value <= limit;
   return inside ? VerificationRecord::PASS : VerificationRecord::FAIL;
@@ -108,21 +108,21 @@ constexpr char kClippedAdvice[] =
 constexpr char kNeverFinite[] =
     "no value of the output is finite in both graphs";
 
-// A gate of workflow.proto's Gates: on the output, with `found`, or on layers,
-// of which it judges the worst, with `of_layer`.
+// A gate of workflow.proto's Gates. It judges the output, by `found`, or the
+// worst of the layers, by `of_layer`.
 struct GateSpec {
   // The field of Gates.
   const char* name;
   Unit unit;
 
-  // What is judged; unset if the comparison does not have it, and then why.
+  // Returns the figure to judge, or nothing, for the reason in `missing`.
   std::optional<Estimate> (*found)(const Comparison&) = nullptr;
   const char* missing = nullptr;
 
-  // The figure of a layer; NaN is as bad as can be.
+  // Returns a layer's figure; NaN is the worst one.
   double (*of_layer)(const ComparedLayer&) = nullptr;
 
-  // What to try when the gate failed, and when its figure is missing; null: it
+  // What to try if the gate failed, and if its figure is missing. If null, it
   // depends on whether a layer is to blame.
   const char* advice = nullptr;
   const char* advice_if_missing = nullptr;
@@ -140,9 +140,9 @@ double InSteps(double value, const ComparedLayer& layer) {
   return std::abs(value) / layer.step();
 }
 
-// Returns how many times as wide the range is as that of the values and zero,
-// which every range has in it; 0 for a float tensor, which has none, and for a
-// layer that only gives zeros.
+// Returns the width of the range divided by that of the values and zero, which
+// every range contains. Returns 0 for a float tensor, which has no range, and
+// for a layer whose values are all zero.
 double RangeExcess(const ComparedLayer& layer) {
   const double used = std::max(layer.observed().high(), 0.0) -
                       std::min(layer.observed().low(), 0.0);
@@ -280,7 +280,8 @@ const GateSpec& SpecOf(std::string_view name) {
                        [name](const auto& spec) { return spec.name == name; });
 }
 
-// A verdict that is not certain is sought on this many times the records.
+// A verification that is not certain is repeated on this many times the
+// records.
 constexpr int64_t kMoreRecords = 4;
 
 constexpr char kRelativeMse[] = "relative_mse";
@@ -292,8 +293,8 @@ constexpr char kExpectAdvice[] =
     "check that these are the model and the data with the known accuracy, with "
     "all records in their order; for another model, remove the expectation";
 
-// The other stage's error has its own spread, far smaller than the factors
-// that are asked for.
+// Ignores the other stage's own spread, which is far smaller than the factors
+// that people ask for.
 GateRecord JudgeRelativeMse(const EvaluateResult& result,
                             const RelativeMse& relative,
                             const EvaluateResult& other) {
@@ -337,8 +338,8 @@ GateRecord JudgeLostValues(const Comparison& comparison) {
   return gate;
 }
 
-// Judges a graph that is compared with nothing: it may have its own reasons for
-// a NaN, but not in every record.
+// Judges a graph that is compared with nothing. It may have reasons for a NaN,
+// but not in every record.
 GateRecord JudgeLostValues(const Scores& scores) {
   GateRecord gate = NewGate(kLostValues, 0);
   const int64_t lost = scores.nan_records() + scores.infinite_records();
@@ -375,7 +376,7 @@ GateRecord JudgeExpectation(const EvaluateResult& result,
   return gate;
 }
 
-// Returns a gate's limit, if it is set and not taken away.
+// Returns a gate's limit, if it is set and not negative.
 std::optional<double> Limit(const Gates& gates, const std::string& name) {
   const google::protobuf::FieldDescriptor* field =
       Gates::descriptor()->FindFieldByName(name);
@@ -386,7 +387,7 @@ std::optional<double> Limit(const Gates& gates, const std::string& name) {
   return limit;
 }
 
-// Returns the other, finished stage's error that a stage's is judged by.
+// Returns the error of another, finished stage by which a stage's is judged.
 MseReference ReferenceOf(const Plan& plan, const Stage& stage,
                          const FinishedTasks& finished) {
   const Verify* const verify = VerifyOf(stage);
@@ -470,14 +471,14 @@ std::optional<int64_t> RecordsToRepeatOn(const Plan& plan, const Task& task,
                                          const CachedTask& result,
                                          int64_t limit,
                                          const std::vector<GateRecord>& gates) {
-  // One that took fewer has reached the end of the data.
+  // A verification that took fewer has reached the end of the data.
   if (limit <= 0 || result.evaluation().timing().records() < limit ||
       WorstVerdict(gates) != VerificationRecord::INCONCLUSIVE) {
     return std::nullopt;
   }
   if (const TaskInput* baseline = task.Find("baseline_predictions")) {
     const Task& maker = plan.tasks[baseline->task];
-    // The user limited the comparison.
+    // The user has limited the comparison.
     if (maker.kind == Task::Kind::kBaseline &&
         !maker.baseline_records.empty()) {
       return std::nullopt;

@@ -16,41 +16,41 @@
 
 namespace requant {
 
-// What a RelativeMse is relative to; nothing unless both are set.
+// What a RelativeMse is relative to, if both fields are set.
 struct MseReference {
   const RelativeMse* relative = nullptr;
   // What that stage's verification found.
   const EvaluateResult* result = nullptr;
 };
 
-// Judges every gate that is set and not negative, and `expect` unless it is
-// null, in the order of their fields, then `reference`; limits are
-// EffectiveGates' (plan.h). One gate more, "lost_values", is always
-// judged: outputs of which none is finite never pass, nor does a value that
-// became infinite or NaN. A gate that cannot be judged (layers that have no
-// counterpart, an output without classes, data without labels) fails.
+// Judges every gate that is set and not negative, in the order of the fields,
+// then `expect` unless it is null, then `reference`. Limits are those of
+// EffectiveGates (plan.h). Another gate, "lost_values", is always judged: it
+// fails if no output is finite, or if a value became infinite or NaN. A gate
+// that cannot be judged (layers without a counterpart, an output without
+// classes, data without labels) fails.
 //
-// `accuracy_is_default`: nobody asked for max_accuracy_drop, so that without
-// labels or classes it has no verdict, as long as another gate has one.
+// `accuracy_is_default` means that nobody asked for max_accuracy_drop: without
+// labels or classes it has no verdict if there is another gate.
 std::vector<GateRecord> JudgeGates(const EvaluateResult& result,
                                    const Gates& gates, const Expect* expect,
                                    bool accuracy_is_default = false,
                                    const MseReference& reference = {});
 
-// Returns the worst; NONE when none was judged.
+// Returns the worst verdict, or NONE if no gate was judged.
 VerificationRecord::Verdict WorstVerdict(const std::vector<GateRecord>& gates);
 
-// Returns the verdicts on `result` of a verification, once all that it waits
-// for is finished; none for any other task.
+// Returns the verdicts on a verification's `result`, or none for any other
+// task. All that the task waits for must be finished.
 std::vector<GateRecord> JudgeTask(const Plan& plan, const Task& task,
                                   const CachedTask& result,
                                   const FinishedTasks& finished);
 
-// Returns how many records the workflow lets a verification take; 0: all.
+// Returns how many records the workflow lets a verification take, or 0 for all.
 int64_t RecordLimit(const Plan& plan, const Task& task);
 
-// Returns how many records a verification that took `limit` at most is to be
-// repeated on because its `gates` are not certain; unset: it is not repeated.
+// Returns how many records to repeat a verification on whose `gates` are not
+// certain on `limit` records at most, or nothing if it is not to be repeated.
 std::optional<int64_t> RecordsToRepeatOn(const Plan& plan, const Task& task,
                                          const CachedTask& result,
                                          int64_t limit,

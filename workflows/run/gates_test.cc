@@ -15,7 +15,7 @@
 namespace requant::gates_test {
 namespace {
 
-// A candidate that is a tenth of a point worse, quite certainly.
+// A candidate that is almost certainly worse by a tenth of a point.
 constexpr char kResult[] = R"(
   scores { records: 200000 accuracy: 0.784 }
   comparison {
@@ -50,7 +50,7 @@ std::vector<GateRecord> Judged(const std::string& gates) {
                     nullptr);
 }
 
-// Judges what the lines of a case say: "gates: max_mse: 0.01" and others.
+// Judges by the lines of a case, such as "gates: max_mse: 0.01".
 std::vector<GateRecord> JudgeCase(const std::string& input) {
   Gates gates;
   auto result = Parse<EvaluateResult>(kResult);
@@ -106,7 +106,7 @@ TEST(JudgeGates, KnowsEveryLimitOfTheSchema) {
   }
   const std::vector<GateRecord> judged =
       JudgeGates(Parse<EvaluateResult>(kResult), gates, nullptr);
-  // And lost_values.
+  // The additional gate is lost_values.
   ASSERT_EQ(judged.size(), fields->field_count() + 1u);
   for (int i = 0; i < fields->field_count(); ++i) {
     EXPECT_EQ(judged[i].name(), fields->field(i)->name());
@@ -120,7 +120,7 @@ TEST(WorstVerdict, IsTheWorst) {
             kFail);
 }
 
-// Returns a baseline's run, and a verification of stage "a" against it.
+// Returns a plan with a baseline's run and a verification of "a" against it.
 Plan VerificationOn(const std::string& records, double max_accuracy_drop) {
   Plan plan;
   plan.file.workflow = Parse<Workflow>(absl::StrCat(
@@ -138,7 +138,7 @@ Plan VerificationOn(const std::string& records, double max_accuracy_drop) {
   return plan;
 }
 
-// Returns a result a tenth of a point worse, give or take half of that.
+// Returns a result that is 0.10 points worse, give or take 0.05.
 CachedTask ResultOn(int64_t records) {
   return Parse<CachedTask>(absl::StrCat(
       "evaluation { timing { records: ", records, " } scores { records: ",
@@ -190,7 +190,7 @@ TEST(RecordsToRepeatOn, AreNoneWhenTheVerdictIsCertainOrNoRecordIsLeft) {
   EXPECT_EQ(Repeat(VerificationOn("", 0.12), 100, 0), std::nullopt);
 }
 
-// The user said how many records of the baseline there are to compare with.
+// The user has limited the baseline's records.
 TEST(RecordsToRepeatOn, AreNoneWhenTheBaselineIsLimited) {
   Plan plan = VerificationOn("100", 0.12);
   plan.tasks[0].baseline_records = "100";

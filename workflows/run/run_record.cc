@@ -43,7 +43,7 @@ std::string SystemName() {
   return absl::StrCat(name.sysname, " ", name.release, " ", name.machine);
 }
 
-// Returns a verification's baseline as people named it; "": none.
+// Returns a verification's baseline as people named it, or "" without one.
 std::string BaselineName(const Plan& plan, const Task& task) {
   for (const TaskInput& input : task.inputs) {
     if (input.role != "baseline" && input.role != "baseline_predictions") {
@@ -200,7 +200,7 @@ absl::StatusOr<GraphRecord> SummarizeGraphFile(const std::string& path) {
   std::map<std::string, int64_t> counts;
   for (const auto& node : graph.node()) ++counts[std::string(node.op())];
   int64_t nodes = graph.node_size();
-  // A model that is not frozen has its layers there.
+  // A model that is not frozen has its layers in functions.
   for (const auto& function : graph.library().function()) {
     nodes += function.node_def_size();
     for (const auto& node : function.node_def()) {

@@ -18,28 +18,28 @@
 namespace requant {
 
 struct RunMachine {
-  // The real path of the running program, beside which the others are.
+  // The real path of the running program. The other programs are beside it.
   std::string own_path;
-  // For children that load TensorFlow (base/process/machine.h).
+  // Variables for children that load TensorFlow (base/process/machine.h).
   std::vector<std::pair<std::string, std::string>> environment;
-  // Among others: how many threads can run at once, the instruction sets that
-  // work, such as "avx2", and what quantization's target "host" means.
+  // Has, among others, how many threads can run at once, the instruction sets
+  // that work, such as "avx2", and what quantization's target "host" means.
   ToolRecord tool;
 };
 
 absl::StatusOr<RunMachine> ThisMachine();
 
-// Returns the record before anything ran: workflow, variables, machine and
-// stages.
+// Returns the record of a run that has yet to start: its workflow, variables,
+// machine and stages.
 RunRecord StartRecord(const Plan& plan, const RunMachine& machine);
 
 // What a task's programs report of their work.
 using TaskProgress = ProgressReport;
 
-// Which of a run's tasks it is about.
+// Identifies one of a run's tasks.
 struct TaskPlace {
-  // Index into RunRecord.stage; -1: the run of a baseline, `baseline` being the
-  // index into RunRecord.baseline.
+  // Index into RunRecord.stage, or -1 for the run of a baseline; `baseline` is
+  // then the index into RunRecord.baseline.
   int stage = -1;
   int baseline = -1;
   // Whether it is a stage's verification rather than its own work.
@@ -52,27 +52,27 @@ TaskPlace PlaceOf(const Task& task);
 TaskRecord* WorkOf(const TaskPlace& place, RunRecord* record);
 const TaskRecord& WorkOf(const TaskPlace& place, const RunRecord& record);
 
-// Adds what a task found, and how its gates judged that.
+// Adds what a task found, and how its gates judged it.
 void RecordResult(const Task& task, const CachedTask& result,
                   const std::vector<GateRecord>& gates, RunRecord* record);
 
-// Returns sizes and operations of a graph's file.
+// Returns the sizes and operations of a graph's file.
 absl::StatusOr<GraphRecord> SummarizeGraphFile(const std::string& path);
 
-// Looks on as a workflow runs, such as the display on a terminal. Calls never
-// overlap. The record is as of now.
+// Observes a run; the display on a terminal is an example. Calls never overlap.
+// The record is always current.
 class RunObserver {
  public:
   virtual ~RunObserver() = default;
-  // Is called before anything runs; what the cache has is marked so already.
+  // Is called before anything runs; cached tasks are already marked as such.
   virtual void RunStarted(const RunRecord&) {}
   virtual void TaskStarted(const RunRecord&, const TaskPlace&) {}
   virtual void TaskProgressed(const RunRecord&, const TaskPlace&,
                               const TaskProgress&) {}
-  // The task is done, failed, or was interrupted; gates are judged.
+  // Is called when a task is done, failed or interrupted; gates are judged.
   virtual void TaskEnded(const RunRecord&, const TaskPlace&) {}
-  // Is called about ten times a second while tasks run: time goes on although
-  // nothing happens.
+  // Is called about ten times a second while tasks run, because time passes
+  // even if nothing happens.
   virtual void Tick() {}
   // Gets a warning or a note that should not wait.
   virtual void Said(std::string_view) {}

@@ -34,8 +34,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What a task is judged by: for a verification it may be on more records than
-// those that readers of its predictions take.
+// The result that a task is judged by. A verification's may be on more records
+// than the result that readers of its predictions take.
 struct JudgedTask {
   FinishedTask finished;
   std::vector<GateRecord> gates;
@@ -87,21 +87,21 @@ class Runner {
   struct TaskRun {
     State state = State::kWaiting;
     std::string judged_key;
-    // It failed only because another task did.
+    // Whether it failed only because another task did.
     bool stopped = false;
     std::thread thread;
   };
 
   int Count() const { return static_cast<int>(plan_.tasks.size()); }
   const Task& TaskAt(int i) const { return plan_.tasks[i]; }
-  // Returns true also for a verification whose gate failed.
+  // Is also true for a verification whose gate failed.
   bool HasResult(int i) const { return !finished_tasks_[i].key.empty(); }
   double Now() const { return SecondsSince(start_); }
   TaskRecord* Work(int i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return WorkOf(PlaceOf(TaskAt(i)), &record_);
   }
 
-  // --- What the cache has; before anything runs.
+  // --- What the cache has, before anything runs.
 
   absl::Status UseCache() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     std::vector<PreparedTask> prepared(Count());
@@ -116,7 +116,7 @@ class Runner {
     for (const auto& [i, change] : maker_.FindChanged(finished_tasks_)) {
       AddChanged(i, finished_tasks_[i].key, change);
     }
-    // What depends on a changed result is not used before that is made again.
+    // Results that depend on a changed one wait until that is made again.
     for (int i = 0; i < Count(); ++i) {
       if (!HasResult(i)) continue;
       tasks_[i].state = State::kWaiting;
@@ -131,8 +131,8 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Takes what the store has of the task, unless its gates, which it returns,
-  // ask for more records.
+  // Takes the task's result from the store, unless its gates, which are
+  // returned, call for more records.
   std::vector<GateRecord> FindCached(int i, const std::string& key)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     absl::StatusOr<CachedTask> cached = store_->Find(key);
@@ -140,8 +140,7 @@ class Runner {
     if (!cached.ok()) return {};
     std::vector<GateRecord> gates =
         JudgeTask(plan_, TaskAt(i), *cached, finished_);
-    // A verification that is repeated takes further steps, which may be cached
-    // too.
+    // Repeating a verification takes further steps, which may be cached too.
     if (!RecordsToRepeatOn(plan_, TaskAt(i), *cached,
                            RecordLimit(plan_, TaskAt(i)), gates)
              .has_value()) {
@@ -151,7 +150,7 @@ class Runner {
     return gates;
   }
 
-  // Notes that the result of task `i` changed, as `change` says.
+  // Notes that the stored result of task `i` changed, as `change` says.
   void AddChanged(int i, const std::string& key, const absl::Status& change) {
     changed_.insert(key);
     early_lines_.push_back(ChangeLine(i, change));
@@ -191,7 +190,7 @@ class Runner {
 
   // --- A single task.
 
-  // Returns the state of a task that has a result, by its gates.
+  // Returns the state of a task that has a result, as its gates decide it.
   State StateBy(const std::vector<GateRecord>& gates) const {
     const VerificationRecord::Verdict verdict = WorstVerdict(gates);
     return verdict == VerificationRecord::FAIL ||
@@ -211,8 +210,8 @@ class Runner {
   absl::StatusOr<PreparedTask> Prepare(int i) const {
     return maker_.Prepare(TaskAt(i), finished_, std::nullopt);
   }
-  // Returns the result of a task of which everything it waits for is done;
-  // `judged` is that on the most records.
+  // Returns the result of a task whose predecessors are all done. `judged` gets
+  // the one on the most records.
   absl::StatusOr<FinishedTask> Obtain(int i, JudgedTask* judged)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     const Task& task = TaskAt(i);
@@ -247,8 +246,8 @@ class Runner {
     return finished;
   }
 
-  // Takes it from the cache unless `forced`, or makes it. Observers see it as
-  // the work of task `teller`.
+  // Takes the result from the cache unless `forced`, or makes it. Observers see
+  // this as the work of task `teller`.
   absl::StatusOr<FinishedTask> ObtainPrepared(int i,
                                               const PreparedTask& prepared,
                                               bool forced, bool* cached,
@@ -295,8 +294,8 @@ class Runner {
     return watch;
   }
 
-  // Prepares it on another number of records, once those whose predictions it
-  // reads are obtained on as many.
+  // Prepares a verification on another number of records, after obtaining the
+  // predictions that it reads on as many.
   absl::StatusOr<PreparedTask> PrepareOnMore(int i, int64_t records)
       ABSL_LOCKS_EXCLUDED(mutex_) {
     std::map<int, FinishedTask> baselines;
@@ -330,7 +329,7 @@ class Runner {
     record.set_seconds(ran ? Now() - start : 0);
   }
 
-  // `judged` is of the same task, on as many records or more.
+  // `judged` is the same task's result on as many records or more.
   void Succeed(int i, FinishedTask finished, const JudgedTask& judged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     finished_tasks_[i] = std::move(finished);
@@ -452,7 +451,7 @@ class Runner {
   }
 
   void ExplainWhatDidNotRun() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    // By task: itself if it failed, or else what failed before it; "": nothing.
+    // For each task, "", its own name if it failed, or what failed before it.
     std::vector<std::string> failure(Count());
     for (int i = 0; i < Count(); ++i) {
       if (!choice_.chosen[i]) {
@@ -504,26 +503,27 @@ class Runner {
   const int jobs_;
   const Clock::time_point start_ = Clock::now();
 
-  // By task; an empty key: it has no result. Needs no lock: one is written
-  // before any task starts that reads it, and not changed after that.
+  // The results by task, without a key if there is none. They need no lock:
+  // each is written before any task that reads it starts and then stays as it
+  // is.
   std::vector<FinishedTask> finished_tasks_;
   const FinishedTasks finished_ = [this](int i) {
     return HasResult(i) ? &finished_tasks_[i] : nullptr;
   };
   std::atomic<bool> stop_{false};
   // The keys of results that were found changed before anything ran, and what
-  // to say of them; not changed after that.
+  // to say about them. Neither changes after that.
   std::set<std::string> changed_;
   std::vector<std::string> early_lines_;
 
   absl::Mutex mutex_;
-  // Its calls never overlap.
+  // The lock keeps its calls from overlapping.
   RunObserver* const observer_ ABSL_PT_GUARDED_BY(mutex_);
   std::vector<TaskRun> tasks_ ABSL_GUARDED_BY(mutex_);
   RunRecord record_ ABSL_GUARDED_BY(mutex_);
-  // Tasks that have ended and whose threads are to be joined.
+  // Tasks that have ended and whose threads have yet to be joined.
   std::vector<int> ended_ ABSL_GUARDED_BY(mutex_);
-  // Something failed, and not everything else may go on.
+  // Whether something failed that keeps other tasks from starting.
   bool failed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

@@ -20,17 +20,17 @@ struct RunOptions {
   // Where the run's folder will be; commands are recorded relative to it.
   std::string run_folder;
   StageChoice choice;
-  // After a failure, what does not depend on it goes on.
+  // Whether tasks that do not depend on a failed one go on.
   bool keep_going = false;
-  // A verdict that is not certain stops the run too.
+  // Whether a verdict that is not certain stops the run too.
   bool strict = false;
-  // Tasks side by side; 0: as many as help.
+  // How many tasks may run at once; 0 means as many as help.
   int jobs = 0;
-  // By stage: a program that edits its outputs, with arguments after blanks.
+  // For each stage, a program that edits its outputs, with arguments.
   std::map<std::string, std::string> tamper;
 };
 
-// Returns by task what would become of it. Nothing runs.
+// Returns what would happen to each task, without running anything.
 absl::StatusOr<std::vector<TaskOutlook>> LookAhead(const Plan& plan,
                                                    const RunMachine& machine,
                                                    const RunOptions& options,
@@ -38,26 +38,26 @@ absl::StatusOr<std::vector<TaskOutlook>> LookAhead(const Plan& plan,
 
 struct RunResult {
   RunRecord record;
-  // By task: the key of its outputs in the store; "": there are none.
+  // For each task, the key of its outputs in the store, or "" without outputs.
   std::vector<std::string> keys;
-  // The signal that ended the run; 0: none.
+  // The signal that ended the run, or 0.
   int interrupted_by = 0;
-  // Counts the tasks that were asked for.
+  // How many of the requested tasks are done, and how many were requested.
   int done = 0;
   int tasks = 0;
-  // How many of those that are done the cache had.
+  // How many of the tasks that are done came from the cache.
   int cached = 0;
 };
 
 // Runs the plan to its end, whatever the outcome. `record` is StartRecord's
-// (run_record.h) with what the caller adds. An error is one that kept it from
-// starting, such as an input file that is gone or too small a disk. The
-// observer may be called from other threads, one call at a time.
+// (run_record.h) with what the caller adds. An error means that it could not
+// start, for example because an input file is gone or the disk is too small.
+// The observer may be called from other threads, one call at a time.
 absl::StatusOr<RunResult> RunPlan(const Plan& plan, const RunMachine& machine,
                                   const RunOptions& options, RunRecord record,
                                   StageStore* store, RunObserver* observer);
 
-// Returns 0, 1, 3, or 128 + signal.
+// Returns 0, 1, 3, or 128 plus the signal.
 int ExitCodeOf(const RunResult& result, bool strict);
 
 }  // namespace requant

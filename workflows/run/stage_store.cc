@@ -52,24 +52,24 @@ constexpr char kStopped[] = "stopped";
 constexpr char kDigests[] = "digests.pb";
 constexpr char kLock[] = "lock";
 constexpr char kResult[] = "result.pb";
-// What names in tmp/ begin with. Nothing else there is ours to remove.
+// The prefix of names in tmp/ that are ours. Nothing else there is removed.
 constexpr char kTmpPrefix[] = "requant.";
 
-// A run that was stopped longer ago is not expected to go on.
+// A run that was stopped longer ago is not expected to resume.
 constexpr absl::Duration kStoppedRunsLast = absl::Hours(24 * 14);
 
-// A file that changed so shortly before it was read may change again within the
-// resolution of its time.
+// A file that changed this shortly before it was read may change again within
+// the resolution of its time stamp.
 constexpr int64_t kYoungNs = 2'000'000'000;
 
-// Values longer than this say nothing to people.
+// Longer values mean nothing to people.
 constexpr size_t kLongestShownValue = 60;
 
 int64_t Nanoseconds(const struct timespec& time) {
   return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-// Returns what is known of a file, but for its digest.
+// Returns everything that is known about a file except its digest.
 std::string Known(FileDigest digest) {
   digest.clear_sha256();
   return digest.SerializeAsString();
@@ -123,7 +123,7 @@ absl::Status Rename(const std::string& from, const std::string& to) {
   return FileError(errno, "rename", absl::StrCat(from, " to ", to));
 }
 
-// Returns a task's name as a file's.
+// Returns the file name for a task's name.
 std::string FileNameOf(const std::string& task) {
   return absl::StrReplaceAll(task, {{"%", "%25"}, {"/", "%2F"}});
 }
@@ -149,8 +149,8 @@ std::vector<std::string> NamesIn(const std::string& folder) {
   return names;
 }
 
-// A run that did not finish: a file of stopped/ has its command in the first
-// line and a key in each other.
+// A run that did not finish. Its file in stopped/ has the command in the first
+// line and a key in each other line.
 struct StoppedRun {
   std::string path;
   std::string command;
@@ -266,7 +266,7 @@ StageStore::~StageStore() {
   if (!for_run_) return;
   WriteDigests();
   if (lock_fd_ < 0) return;
-  // What it says is of no use once nobody holds it.
+  // The lock's content is of no use once nobody holds it.
   (void)!ftruncate(lock_fd_, 0);
   close(lock_fd_);
 }
@@ -279,7 +279,7 @@ absl::StatusOr<std::unique_ptr<StageStore>> StageStore::OpenForRun(
   for (const char* part : {kCache, kTmp, kLast, kStopped}) {
     REQUANT_RETURN_IF_ERROR(MakeFolder(absl::StrCat(folder, "/", part)));
   }
-  // Nobody else uses the folder, so nobody needs what is there.
+  // No one else uses the folder, so no one needs what is in tmp/.
   const std::string tmp = absl::StrCat(folder, "/", kTmp);
   for (const std::string& name : NamesIn(tmp)) {
     if (absl::StartsWith(name, kTmpPrefix)) {
@@ -391,7 +391,7 @@ absl::Status StageStore::Publish(const std::string& tmp_folder,
   if (access(place.c_str(), F_OK) == 0) REQUANT_RETURN_IF_ERROR(Remove(key));
   REQUANT_RETURN_IF_ERROR(Rename(tmp_folder, place));
   REQUANT_RETURN_IF_ERROR(SyncPath(cache, O_DIRECTORY));
-  // Only for explanations, so it need not be whole or succeed.
+  // This is only used in explanations, so it may fail or be incomplete.
   std::ofstream(absl::StrCat(folder_, "/", kLast, "/", FileNameOf(task.task())))
       << key;
   return absl::OkStatus();
@@ -405,7 +405,7 @@ absl::Status StageStore::Remove(const std::string& key) {
 
 void StageStore::Use(const std::string& key) {
   if (!for_run_) return;
-  // Without the time and the note a result may be removed earlier than others.
+  // If the time or the note is lost, the result may be removed too early.
   utimensat(AT_FDCWD, PathOf(key, "").c_str(), nullptr, 0);
   const absl::MutexLock lock(&mutex_);
   if (!used_.insert(key).second) return;
@@ -443,7 +443,7 @@ std::vector<StoredResult> StageStore::Results() const {
   std::vector<StoredResult> results;
   for (const std::string& key : NamesIn(absl::StrCat(folder_, "/", kCache))) {
     struct stat info;
-    // Anything without a result is not ours.
+    // A folder without a result is not ours.
     if (access(PathOf(key, kResult).c_str(), F_OK) != 0 ||
         stat(PathOf(key, "").c_str(), &info) != 0) {
       continue;
@@ -505,7 +505,7 @@ void StageStore::ReadDigests() {
   const absl::StatusOr<std::string> content =
       ReadFile(absl::StrCat(folder_, "/", kDigests));
   if (!content.ok()) return;
-  // Without them files are read again.
+  // Without digests, files are read again.
   const std::optional<std::string_view> unsealed = Unsealed(*content);
   FileDigests digests;
   if (!unsealed.has_value() || !digests.ParseFromString(*unsealed)) return;
@@ -518,7 +518,7 @@ void StageStore::WriteDigests() {
   if (!digests_changed_) return;
   FileDigests digests;
   for (const auto& [path, digest] : digests_) *digests.add_file() = digest;
-  // A run without them only takes longer.
+  // Without digests, a run only takes longer.
   (void)WriteFileAtomically(absl::StrCat(folder_, "/", kDigests),
                             Sealed(digests.SerializeAsString()));
 }

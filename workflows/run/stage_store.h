@@ -32,76 +32,76 @@
 
 namespace requant {
 
-// Returns the key of work that depends on these.
+// Returns the key of work that depends on these parts.
 std::string KeyOf(const std::vector<KeyPart>& parts);
 
-// Returns why work is done again: what differs, as a clause for people. "the
-// program transform_graph changed".
+// Returns why work is done again, as a clause for people that says what
+// differs: "the program transform_graph changed".
 std::string WhatChanged(const CachedTask& before,
                         const std::vector<KeyPart>& parts);
 
-// A folder of cache/.
+// A folder in cache/.
 struct StoredResult {
   std::string key;
   // The task that made it; empty if result.pb cannot be read.
   std::string task;
   int64_t bytes = 0;
   absl::Time last_used;
-  // The command of a run that needs it: the one that has the store open, or
-  // one that was stopped in the last two weeks and can go on. Empty: none does.
+  // The command of a run that needs it: the one that has the store open, or one
+  // that was stopped in the last two weeks and can resume. Otherwise empty.
   std::string needed_by;
 };
 
-// Thread-safe.
+// Keeps tasks' results in a work folder. Is thread-safe.
 class StageStore {
  public:
   // Opens it for a run: makes the folder, takes its lock and removes what
-  // killed runs left. Whoever finds the lock taken reads `command`.
+  // killed runs left. Anyone who finds the lock taken is shown `command`.
   static absl::StatusOr<std::unique_ptr<StageStore>> OpenForRun(
       const std::string& folder, const std::string& command);
-  // Opens it to look at what is there, if anything; writes nothing.
+  // Opens it to read what is there, if anything; writes nothing.
   static std::unique_ptr<StageStore> OpenToLook(const std::string& folder);
-  // Gives the lock back and keeps the digests. Unless RunEnded was called, what
-  // this run used, and runs of the same command before it, stays needed.
+  // Releases the lock and saves the digests. Unless RunEnded was called, what
+  // this run and earlier runs of the same command used stays needed.
   ~StageStore();
   StageStore(const StageStore&) = delete;
   StageStore& operator=(const StageStore&) = delete;
 
   const std::string& folder() const { return folder_; }
 
-  // Returns a finished task whose files have the sizes they should have; the
-  // files' contents are not looked at (Check). NotFound: there is none.
-  // DataLoss: it changed since it was made, and the message says what did.
+  // Returns a finished task whose files have the right sizes; their contents
+  // are not read (see Check). Fails with NotFound if there is none, and with
+  // DataLoss, saying what changed, if it changed since it was made.
   absl::StatusOr<CachedTask> Find(const std::string& key);
-  // Returns what the task of that name made last, if it is still there.
+  // Returns what the task with this name made last, if it is still there.
   std::optional<CachedTask> LastOf(const std::string& task) const;
   // Fails with DataLoss, like Find, unless an output still has its digest.
   absl::Status Check(const std::string& key, const FileRecord& output) const;
   std::string PathOf(const std::string& key, const std::string& file) const;
 
-  // Returns an empty folder in tmp/ for a task to write to, and then to publish
-  // or to remove.
+  // Returns an empty folder in tmp/ that a task is to write to and then to
+  // publish or remove.
   absl::StatusOr<std::string> NewFolder();
-  // Makes what is in it the result of `key`, whole and synced, instead of any
-  // other there is.
+  // Makes the folder's content the result of `key`, whole and synced, replacing
+  // any other.
   absl::Status Publish(const std::string& tmp_folder, const std::string& key,
                        const CachedTask& task);
 
-  // Returns what is in cache/, the least recently used first. Entries that
-  // appear or disappear meanwhile may be among them or not.
+  // Returns what is in cache/, least recently used first. Entries that appear
+  // or disappear meanwhile may or may not be included.
   std::vector<StoredResult> Results() const;
   // Takes a result out of cache/ at once, then deletes it.
   absl::Status Remove(const std::string& key);
-  // Notes that the run came to its end by itself. If it is `finished`, nothing
-  // is needed for it to go on, else what it used. Nothing is needed on behalf
-  // of stopped runs that used no more than this one.
+  // Notes that the run ended by itself. Unless it is `finished`, what it used
+  // stays needed, so that it can resume. Stopped runs that used no more than
+  // this one no longer need anything.
   void RunEnded(bool finished);
 
-  // Returns the digest of a file or folder from elsewhere. One that did not
-  // change since it was last read is not read again.
+  // Returns the digest of a file or folder outside the store, which is read
+  // again only if it changed since it was last read.
   absl::StatusOr<PathDigest> Hash(const std::string& path);
 
-  // Returns the free bytes where the folder is; unset when not known.
+  // Returns the free bytes of the folder's disk, or nothing if not known.
   std::optional<int64_t> FreeBytes() const;
 
  private:
@@ -125,13 +125,13 @@ class StageStore {
   bool digests_changed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Keeping a work folder's cache from growing for ever.
+// The functions below keep a work folder's cache from growing forever.
 
 struct PruneLimits {
-  // Results that no run used since then go.
+  // Results that no run has used since then are removed.
   absl::Time unused_since = absl::InfinitePast();
-  // All results together may have this many: the least recently used go until
-  // they fit.
+  // All results together may have this many bytes; the least recently used ones
+  // are removed until they fit.
   int64_t max_bytes = INT64_MAX;
 };
 
@@ -143,8 +143,8 @@ struct Pruned {
   int64_t needed_bytes = 0;
 };
 
-// Removes what is beyond the limits and no run needs. `store` is open for a
-// run. A kill at any instant leaves each result whole or gone. Fails at the
+// Removes results beyond the limits that no run needs. `store` must be open for
+// a run. A kill at any time leaves each result whole or gone. Fails at the
 // first result that cannot be removed.
 absl::StatusOr<Pruned> PruneStore(const PruneLimits& limits, StageStore* store);
 

@@ -24,12 +24,12 @@ class StageStoreTest : public testing::Test {
     return *std::move(store);
   }
 
-  // Overwrites it in place, as editors and shells do.
+  // Overwrites a file in place, as editors and shells do.
   static void Overwrite(const std::string& path, const std::string& content) {
     std::ofstream(path) << content;
   }
 
-  // Publishes one file, "out".
+  // Publishes a result with one file, "out".
   static CachedTask Publish(StageStore* store, const std::string& key,
                             const std::string& content) {
     const auto folder = store->NewFolder();
@@ -170,8 +170,8 @@ TEST_F(StageStoreTest, LooksWithoutWriting) {
   EXPECT_FALSE(fs::exists(folder_));
 }
 
-// A store with results "a", "b" and "c" of 1000 bytes and more, which were used
-// in this order, some days ago, by a run that ended well.
+// A store with results "a", "b" and "c" of 1000 bytes or more, which a run that
+// finished used in this order some days ago.
 class PrunedStoreTest : public StageStoreTest {
  protected:
   PrunedStoreTest() {
@@ -198,7 +198,7 @@ class PrunedStoreTest : public StageStoreTest {
     EXPECT_TRUE(PruneStore(limits, store.get()).ok());
     return KeysOf(*store);
   }
-  // Leaves what a run that used `key` and was killed leaves.
+  // Leaves what a killed run that used `key` would leave.
   void StopARun(const std::string& key) {
     EXPECT_TRUE(
         (*StageStore::OpenForRun(folder_, "requant run"))->Find(key).ok());
@@ -262,11 +262,11 @@ TEST_F(PrunedStoreTest, NeedsNothingForAStoppedRunThatAnotherTookToItsEnd) {
   EXPECT_EQ(Prune({absl::InfinitePast(), 0}), "");
 }
 
-// A file that nobody changed shortly before.
+// A file that has not changed recently.
 constexpr char kOldFile[] = "/bin/sh";
 
-// Returns what kOldFile's digest is taken for after `edit` changed what is
-// known of it. A digest that it cannot have shows that it is not read again.
+// Returns the digest of kOldFile after `edit` changed what is known about it.
+// An impossible digest shows that the file is not read again.
 std::string HashWithKnown(const std::string& folder,
                           void (*edit)(FileDigest* known)) {
   const auto open = [&] {
@@ -304,7 +304,7 @@ TEST_F(StageStoreTest, ReadsAFileAgainWhoseTimesPlaceOrSizeChanged) {
   }
 }
 
-// Even when its time was set back.
+// This holds even if its time was set back.
 TEST_F(StageStoreTest, ReadsAFileAgainThatWasJustWritten) {
   const std::string path = home_.Path("young");
   Overwrite(path, "abc");

@@ -37,7 +37,7 @@ const Stage& StageOf(const Plan& plan, const Task& task) {
   return plan.file.workflow.stage(task.stage);
 }
 
-// A task's commands, from the tables of its stage's fields.
+// Makes a task's commands from the tables of its stage's fields.
 class CommandMaker {
  public:
   CommandMaker(const Plan& plan, const Task& task, const TaskPaths& paths,
@@ -58,7 +58,7 @@ class CommandMaker {
   }
 
  private:
-  // Returns what a verification or a baseline runs on, and what it compares.
+  // Returns what a verification or a baseline's run reads and compares.
   CompareStage Judging() const {
     CompareStage judging;
     if (task_.evaluation < 0) {
@@ -99,7 +99,7 @@ class CommandMaker {
                       const Message& message) const {
     TaskCommand command;
     command.command = name;
-    // Words come after all flags.
+    // Words without a flag come after all flags.
     for (const bool words : {false, true}) {
       for (const StageField& row : fields) {
         if (row.flag().empty() != words) continue;
@@ -193,8 +193,8 @@ class CommandMaker {
 
 // --- What the result depends on.
 
-// Returns the existing files that a path with globs means; the path itself when
-// there are none, so that whoever opens it names it.
+// Returns the existing files that a path with globs matches, or the path itself
+// if there are none, so that the error of opening it names it.
 std::vector<std::string> Expand(const std::string& path) {
   std::error_code ignored;
   if (fs::exists(path, ignored)) return {path};
@@ -209,13 +209,13 @@ std::string ShownFrom(const std::string& run_folder, const std::string& path) {
   const fs::path folder = fs::absolute(run_folder, error);
   const fs::path relative =
       absolute.lexically_normal().lexically_relative(folder.lexically_normal());
-  // The way up and down again may be longer than that from the root.
+  // A relative path that goes up and down may be longer than the absolute one.
   return relative.empty() || relative.string().size() > absolute.string().size()
              ? absolute.string()
              : relative.string();
 }
 
-// Splits what may be several paths.
+// Returns the paths of an input, which may have several.
 std::vector<std::string> PathList(const TaskInput& input) {
   if (input.role != "data" && input.role != "declared_data") {
     return {input.path};
@@ -254,8 +254,8 @@ absl::StatusOr<ResolvedInput> ResolveFile(const TaskInput& input,
   return resolved;
 }
 
-// Finds an input that `maker` made. The cache's folder of that may hold the
-// result of another task.
+// Finds an input that `maker` made. Its folder in the cache may hold the result
+// of another task.
 absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
                                             const TaskInput& input,
                                             const FinishedTask& maker,
@@ -280,9 +280,9 @@ absl::StatusOr<ResolvedInput> ResolveOutput(const Plan& plan,
   return resolved;
 }
 
-// Returns the first file of an input that is no longer what it was; "": none.
+// Returns the first file of an input that changed, or "" if none did.
 std::string ChangedPath(const ResolvedInput& before, const ResolvedInput& now) {
-  // A pattern matches others.
+  // A glob now matches other files.
   if (before.files.size() != now.files.size()) return before.path;
   for (size_t i = 0; i < before.files.size(); ++i) {
     if (before.files[i].path() != now.files[i].path()) return before.path;
@@ -331,7 +331,7 @@ absl::Status AddPrograms(const std::vector<TaskCommand>& commands,
   return absl::OkStatus();
 }
 
-// Adds the environment too, because it decides which kernels run.
+// Also adds the environment, because it decides which kernels run.
 void AddMachine(const RunMachine& machine, std::vector<KeyPart>* parts) {
   AddPart(KeyPart::MACHINE, "the set of working instructions",
           absl::StrJoin(machine.tool.cpu_feature(), ","), parts);

@@ -20,23 +20,23 @@
 namespace requant {
 
 // Where a task's inputs and outputs are, in the order of Task::inputs and
-// Task::outputs. A role's output that the task does not declare is not written.
+// Task::outputs. Outputs that the task does not declare are not written.
 struct TaskPaths {
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
 };
 
 struct CommandSettings {
-  // Batches of an evaluation or a benchmark that run side by side.
+  // How many batches of an evaluation or a benchmark run side by side.
   int streams = 1;
   // What quantization's target "host" means (base/process/machine.h).
   std::string host_target = "any";
-  // How many records an evaluation takes, instead of the workflow's.
+  // How many records an evaluation takes, instead of the workflow's number.
   std::optional<int64_t> records;
 };
 
 struct TaskArgument {
-  // "": the argument is the word `value`.
+  // If empty, the argument is the word `value`.
   std::string flag;
   std::string value;
 
@@ -47,12 +47,12 @@ struct TaskCommand {
   // Requant's command, such as "transform".
   std::string command;
   std::vector<TaskArgument> args;
-  // Where its stdout goes; "": to whoever reads it.
+  // The file that its stdout goes to. If empty, the caller reads it.
   std::string stdout_file;
 };
 
-// Returns the commands, to be run one after the other. The task has all inputs
-// and outputs that its kind needs.
+// Returns the commands, to be run one after the other. The task must have all
+// inputs and outputs that its kind needs.
 std::vector<TaskCommand> TaskCommands(const Plan& plan, const Task& task,
                                       const TaskPaths& paths,
                                       const CommandSettings& settings);
@@ -61,46 +61,46 @@ std::vector<TaskCommand> TaskCommands(const Plan& plan, const Task& task,
 // by themselves.
 bool UsesAllCores(const Plan& plan, const Task& task);
 
-// Returns whether it measures times, which anything beside it would spoil.
+// Returns whether the task measures times, which other work would distort.
 bool MeasuresTime(const Plan& plan, const Task& task);
 
 // Returns the command for a shell: "requant transform --in_graph=…".
 std::string ShellCommand(const TaskCommand& command);
 
-// A task that is done: where its outputs are.
+// A task that is done, with its outputs' key in the store.
 struct FinishedTask {
   std::string key;
   CachedTask result;
 };
 
-// The finished tasks by their index in the plan; null for any other.
+// Returns the finished task with this index in the plan, or null.
 using FinishedTasks = std::function<const FinishedTask*(int task)>;
 
-// An input as a task's commands get it, and the files that it is.
+// An input as a task's commands get it, and the files that it consists of.
 struct ResolvedInput {
-  // For the command line.
+  // The path for the command line.
   std::string path;
-  // The path for a shell in the run's folder; a name for what a task makes.
+  // The path for a shell in the run's folder, or the name of what a task makes.
   std::string shown_path;
-  // The files with role, sha256, bytes and stage.
+  // The files, with their role, sha256, bytes and stage.
   std::vector<FileRecord> files;
 };
 
-// Finds the inputs of `task`, all tasks that make any being finished.
-// `run_folder` is where shown paths start.
+// Finds the inputs of `task`. All tasks that make them must be finished. Shown
+// paths are relative to `run_folder`.
 absl::StatusOr<std::vector<ResolvedInput>> ResolveInputs(
     const Plan& plan, const Task& task, const FinishedTasks& finished,
     const std::string& run_folder, StageStore* store);
 
 // Fails unless the inputs of `task` that no task makes are still what they were
-// when ResolveInputs found them. It is called after the work, whose result is
-// otherwise not that of its key.
+// when ResolveInputs found them. It is called after the work, because a result
+// of other inputs would not belong to its key.
 absl::Status CheckUnchanged(const Task& task,
                             const std::vector<ResolvedInput>& inputs,
                             StageStore* store);
 
 // Returns what the result depends on. `tamper` is a program that edits the
-// outputs, with arguments after blanks; "": none.
+// outputs, with its arguments, or "" for none.
 absl::StatusOr<std::vector<KeyPart>> TaskKeyParts(
     const Plan& plan, const Task& task,
     const std::vector<ResolvedInput>& inputs, const RunMachine& machine,

@@ -10,15 +10,14 @@
 namespace requant::task_command_test {
 namespace {
 
-// A plan of one task, from lines such as
+// A plan with one task, made from lines such as
 //
 //   make stage { name: 's' summarize {} }
 //   graph > text
 //   streams=2
 //
-// with the kind of the task and the workflow, its inputs and outputs, and what
-// else there is to set. Inputs have the paths "<role>.in", outputs
-// "<role>.out".
+// that have the task's kind and the workflow, its inputs and outputs, and other
+// settings. Inputs have the paths "<role>.in", outputs "<role>.out".
 class OneTask {
  public:
   explicit OneTask(const std::vector<std::string> &lines) {

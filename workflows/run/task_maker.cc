@@ -41,7 +41,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A program that writes more lines than this says nothing that a report needs.
+// A report needs no more of a program's lines than this.
 constexpr int kMostNotes = 200;
 
 // The bytes of a row in the largest format of synthesized data.
@@ -50,13 +50,13 @@ constexpr double kReservedBytes = 64 << 20;
 
 struct TaskWork {
   const Task* task = nullptr;
-  // Where the outputs are to be, in the order of the task's.
+  // Where the outputs will be, in the order of the task's outputs.
   std::vector<std::string> output_paths;
   // The folder that they are in; messages leave it out.
   std::string folder;
 };
 
-// A program, and where it stands among the task's.
+// Runs one of a task's programs and records what it says.
 class ProgramRun {
  public:
   ProgramRun(const TaskWork& work, const TaskWatch& watch, TaskRecord* record)
@@ -126,7 +126,7 @@ class ProgramRun {
       FlushLastLine();
       return absl::OkStatus();
     }
-    // A program that ends by itself has said why.
+    // A program that ends by itself has written why.
     if (result.exit_code > 0 && !last_line_.empty()) {
       return absl::UnknownError(last_line_);
     }
@@ -135,7 +135,7 @@ class ProgramRun {
                      last_line_.empty() ? "" : absl::StrCat(": ", last_line_)));
   }
 
-  // Returns the text without the folder that the user does not know.
+  // Returns the text without the folder, which means nothing to users.
   std::string Shown(std::string_view text) const {
     return absl::StrReplaceAll(text, {{absl::StrCat(work_.folder, "/"), ""}});
   }
@@ -162,7 +162,7 @@ class ProgramRun {
     last_line_ = std::string(rest);
   }
 
-  // Adds it as a note: only the last line of a failing program is its error.
+  // Adds the last line as a note; only a failing program's is an error.
   void FlushLastLine() {
     AddNote(last_line_);
     last_line_.clear();
@@ -212,13 +212,13 @@ absl::Status ReadMessage(const std::string& path, Message* message) {
   return absl::DataLossError("its result file is broken");
 }
 
-// Reads the results; the output "result" may be a BenchmarkResult.
+// Reads results; "result" is a BenchmarkResult if `is_benchmark`.
 absl::Status ReadResults(const TaskWork& work, bool is_benchmark,
                          CachedTask* done) {
   for (size_t i = 0; i < work.output_paths.size(); ++i) {
     const std::string& role = work.task->outputs[i].role;
     if (role == "graph") {
-      // One that cannot be read is for whoever reads it next to complain about.
+      // If a graph cannot be read, the next task that reads it reports that.
       const auto graph = SummarizeGraphFile(work.output_paths[i]);
       if (graph.ok()) *done->mutable_graph() = *graph;
     } else if (role == "result" && is_benchmark) {
@@ -346,8 +346,8 @@ TaskRecord TaskMaker::RecordOf(const Task& task, const PreparedTask& prepared,
   return record;
 }
 
-// Returns how many bytes a task will write, by what it wrote last, or by how
-// much of a kind of data there will be; 0 when nothing is known.
+// Returns how many bytes a task will write, judging by what it wrote last or
+// how much data it is to make, or 0 if nothing is known.
 double TaskMaker::ExpectedBytes(const Task& task) const {
   double bytes = 0;
   const std::optional<CachedTask> last = store_->LastOf(task.name);
@@ -366,7 +366,7 @@ double TaskMaker::ExpectedBytes(const Task& task) const {
 }
 
 absl::Status TaskMaker::CheckSpace(const std::vector<int>& tasks) const {
-  // Besides space for whatever else is written.
+  // Other files need space too.
   double needed = kReservedBytes;
   for (const int task : tasks) needed += ExpectedBytes(plan_.tasks[task]);
   const std::optional<int64_t> free = store_->FreeBytes();

@@ -24,7 +24,7 @@
 
 namespace requant {
 
-// A task whose inputs are there.
+// A task whose inputs exist.
 struct PreparedTask {
   std::vector<ResolvedInput> inputs;
   CommandSettings settings;
@@ -34,17 +34,16 @@ struct PreparedTask {
 
 struct TaskWatch {
   std::function<void(const ProgressReport& report)> on_progress;
-  // Gets a warning as it comes.
+  // Gets each warning as it comes.
   std::function<void(const std::string& warning)> on_warning;
-  // Once true, the work is given up.
+  // The work is abandoned once this is true.
   const std::atomic<bool>* stop = nullptr;
 };
 
-// Thread-safe. Whatever it is given must outlive it.
+// Is thread-safe. The constructor's arguments must outlive it.
 class TaskMaker {
  public:
-  // `run_folder` is where shown paths start. `tamper`: by stage, a program that
-  // edits its outputs, with arguments after blanks.
+  // Shown paths are relative to `run_folder`. `tamper` is that of RunOptions.
   TaskMaker(const Plan& plan, const RunMachine& machine,
             const std::string& run_folder,
             const std::map<std::string, std::string>& tamper, StageStore* store)
@@ -54,39 +53,39 @@ class TaskMaker {
         tamper_(tamper),
         store_(store) {}
 
-  // Finds the inputs of a task of the plan; all tasks that make any are
-  // finished. `records`: how many a verification takes, unless as many as the
-  // workflow says.
+  // Finds the inputs of one of the plan's tasks. All tasks that make them must
+  // be finished. `records` is how many records a verification takes, if not as
+  // many as the workflow says.
   absl::StatusOr<PreparedTask> Prepare(const Task& task,
                                        const FinishedTasks& finished,
                                        std::optional<int64_t> records) const;
 
-  // Returns what the store has of that key, with all its files as they were
+  // Returns the store's result for this key if all its files are as they were
   // made. Errors are those of StageStore::Find.
   absl::StatusOr<FinishedTask> FindIntact(const std::string& key) const;
 
-  // Looks side by side whether files of the store's results are still what they
-  // were. Returns each change with the index of the result.
+  // Checks, several at a time, whether files of the store's results changed.
+  // Returns each change with the index of the result.
   std::vector<std::pair<int, absl::Status>> FindChanged(
       const std::vector<FinishedTask>& results) const;
 
-  // Runs the task's commands and puts what they made into the store, which has
-  // nothing of it after an error. The error of a program that failed is the
-  // sentence that it wrote; Cancelled: it was interrupted or stopped; otherwise
-  // an input changed meanwhile.
+  // Runs the task's commands and, unless there is an error, puts what they made
+  // into the store. If a program failed, the error is the sentence that it
+  // wrote. Cancelled means that it was interrupted or stopped. Also fails if an
+  // input changed meanwhile.
   absl::StatusOr<FinishedTask> Make(const Task& task,
                                     const PreparedTask& prepared,
                                     const TaskWatch& watch) const;
 
-  // Returns what is recorded of the work: what was made and read, the commands
-  // as a shell in the run's folder takes them, and what the user should know.
+  // Returns the record of the work: what was made and read, the commands as a
+  // shell in the run's folder takes them, and what the user should know.
   TaskRecord RecordOf(const Task& task, const PreparedTask& prepared,
                       const FinishedTask& finished) const;
 
-  // Fails unless the store's disk has space for what `tasks`, by their index,
-  // are expected to write. OK when there is none of them, or when that is not
-  // known; ResourceExhausted says how much is free, how much is needed, and
-  // what to do.
+  // Fails with ResourceExhausted unless the store's disk has space for what
+  // `tasks`, given by index, are expected to write; the message says how much
+  // is free, how much is needed, and what to do. Is OK without tasks, and if
+  // the free space is not known.
   absl::Status CheckSpace(const std::vector<int>& tasks) const;
 
  private:

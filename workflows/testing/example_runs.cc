@@ -31,7 +31,7 @@ StageRecord* FindStage(const std::string& name, RunRecord* record) {
   return nullptr;
 }
 
-// Makes it a run in which nothing after stage `name` ran.
+// Makes the record one of a run in which nothing after stage `name` ran.
 void StopAfter(const std::string& name, RunRecord* record) {
   bool behind = false;
   for (StageRecord& stage : *record->mutable_stage()) {

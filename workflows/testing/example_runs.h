@@ -14,10 +14,10 @@ namespace requant {
 // benchmark at the end; two stages come from the cache.
 RunRecord PassedRun();
 
-// Returns that run stopped at "fuse" by two gates; the benchmark did not run.
+// Returns PassedRun stopped at "fuse" by two gates; the benchmark did not run.
 RunRecord RefusedRun();
 
-// Returns that run interrupted while "freeze_min" was verified.
+// Returns PassedRun interrupted while "freeze_min" was verified.
 RunRecord InterruptedRun();
 
 // Returns a run of one stage, which failed, and nothing else.

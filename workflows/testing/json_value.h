@@ -10,11 +10,11 @@
 
 namespace requant {
 
-// Returns the value of a JSON text; one that is not valid fails the test.
+// Returns the value of a JSON text; an invalid text fails the test.
 google::protobuf::Value ParseJson(const std::string& text);
 
-// Returns what stands at a path such as "stages/3/figures/accuracy" (members'
-// names, elements' indices); what is not there is null, and fails the test.
+// Returns the value at a path such as "stages/3/figures/accuracy" (members'
+// names, elements' indices). A missing value is null and fails the test.
 const google::protobuf::Value& At(const google::protobuf::Value& value,
                                   std::string_view path);
 

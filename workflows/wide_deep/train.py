@@ -19,7 +19,7 @@ the files of this folder (in the top folder of the tree; see README.md):
 
 Results are in the folder that --out names: model/ (the combined model's SavedModel),
 graph.pbtxt.gz (its training graph), model.json (what was measured), and a folder
-for each of the three models trained alike. A model that is there already is not
+for each of the three models, which are trained alike. An existing model is not
 trained again.
 """
 
@@ -78,13 +78,13 @@ def parse_arguments():
 
 
 def read_ranges(path):
-    """{column: (min, range)}."""
+    """Returns {column: (min, range)}."""
     with open(path) as f:
         return {c["name"]: (c["min"], c["range"]) for c in json.load(f)["column"]}
 
 
 def dataset(path, batch_size, epochs=1, rows=-1):
-    """Batches of (features, label) in the order of the file."""
+    """Returns batches of (features, label) in the order of the file."""
     spec = {"label": tf.io.FixedLenFeature([], tf.int64)}
     spec.update({c: tf.io.FixedLenFeature([], tf.float32) for c in NUMERIC})
     spec.update({c: tf.io.FixedLenFeature([], tf.string) for c in CATEGORICAL})
@@ -129,7 +129,7 @@ def make_estimator(args, model, folder):
     config = tf.estimator.RunConfig(
         model_dir=folder, tf_random_seed=args.seed, save_summary_steps=None,
         save_checkpoints_steps=10**9, log_step_count_steps=200)
-    # The class of TensorFlow 1, as the published model's: its head is called "head".
+    # This is TensorFlow 1's class, as for the published model; its head is named "head".
     return tf.compat.v1.estimator.DNNLinearCombinedClassifier(config=config, **parts)
 
 
@@ -149,7 +149,7 @@ def placeholder_names():
 
 
 def predict(saved_model, path):
-    """Labels and probabilities of both classes, by the exported model."""
+    """Returns labels and the exported model's probabilities of both classes."""
     labels, probabilities = [], []
     with tf.Graph().as_default() as graph, tf.compat.v1.Session(graph=graph) as session:
         tf.compat.v1.saved_model.loader.load(session, ["serve"], saved_model)
@@ -166,7 +166,7 @@ def predict(saved_model, path):
 
 
 def auc(labels, scores):
-    """The area under the ROC curve by ranks; ties count half."""
+    """Returns the area under the ROC curve by ranks; ties count half."""
     _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(counts) - (counts - 1) / 2)[inverse]
     positive = labels == 1
@@ -200,7 +200,7 @@ def train(args, model):
 
 
 def keep(args):
-    """Copies what of the combined model is kept in git."""
+    """Copies the parts of the combined model that are kept in git."""
     folder = os.path.join(args.out, "combined")
     shutil.copytree(os.path.join(folder, "model"), os.path.join(args.out, "model"),
                     dirs_exist_ok=True)
@@ -211,7 +211,7 @@ def keep(args):
 
 
 def commands():
-    """The command lines at the top of this file."""
+    """Returns the command lines at the top of this file."""
     text = __doc__.replace("\\\n", " ")
     return [" ".join(line.split()) for line in text.splitlines() if line.startswith("  ")]
 
