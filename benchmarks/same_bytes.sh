@@ -9,6 +9,8 @@
 # runs are below FIGURES_FOLDER, or else in a temporary folder, which is removed at the end.
 set -euo pipefail
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+reference=$(git -C "$root" rev-parse --verify "${1:?"usage: benchmarks/same_bytes.sh REFERENCE"}^{commit}")
+head=$(git -C "$root" rev-parse HEAD)
 workflows=(wide_deep wide_deep_fast gptj_tiny_qdq)
 folder=${FIGURES_FOLDER:-}
 if [[ -z $folder ]]; then
@@ -18,6 +20,7 @@ fi
 # The paths are the same for both commits.
 clone=$folder/clone
 [[ -d $clone ]] || git clone --quiet --no-hardlinks "$root" "$clone"
+git -C "$clone" fetch --quiet "$root" "$head" "$reference"
 
 # run_all COMMIT NAME: leaves the run folders in $folder/NAME.
 run_all() {
@@ -52,8 +55,8 @@ json.dump(same(json.load(open(sys.argv[1]))), sys.stdout, indent=1)
 PY
 }
 
-run_all "$(git -C "$root" rev-parse --verify "${1:?"usage: benchmarks/same_bytes.sh REFERENCE"}^{commit}")" reference
-run_all "$(git -C "$root" rev-parse HEAD)" head
+run_all "$reference" reference
+run_all "$head" head
 status=0
 # These hold times, or digests of files that do.
 diff -rq -x results.json -x results.csv -x report.html -x manifest.json -x commands.sh -x 'events.*' \
