@@ -53,9 +53,6 @@ namespace {
 
 const char* const kProgram = ProgramName();
 
-// With fewer observations, whether they settled is not reported.
-constexpr int kFewObservations = 8;
-
 // What is shown of the values of a side; the last is the one that the freeze
 // transforms take.
 constexpr std::string_view kColumns[] = {"lowest", "p5",      "p50",
@@ -186,9 +183,10 @@ std::string Summary(const ParsedLogs& logs) {
 }
 
 // Returns what in `logs` will cause trouble later, one sentence each: values
-// that are not finite, inverted ranges, ranges that still move at the end, too
-// few observations, malformed records.
-std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
+// that are not finite, inverted ranges, drift, too few
+// observations, malformed records.
+std::vector<std::string> RangeWarnings(const ParsedLogs& logs,
+                                       const Percentiles& percentiles) {
   std::vector<std::string> warnings;
   for (const LogFileCounts& file : logs.files) {
     if (file.malformed == 0) continue;
@@ -203,19 +201,17 @@ std::vector<std::string> RangeWarnings(const ParsedLogs& logs) {
   for (const auto& [key, entry] : logs.ranges.entries()) {
     AddFaultWarning(key, entry.not_finite, "value", " not finite", &warnings);
     AddFaultWarning(key, entry.inverted, "range", " with min > max", &warnings);
-    if (entry.count < kFewObservations) {
-      ++too_few;
-    } else if (FindSettling(entry).still_moving) {
+    for (const std::string& drift : FindDrift(entry, percentiles)) {
       warnings.push_back(absl::StrCat(
-          EntryName(key),
-          ": still moved by more than 1 % of the width at the end; the log "
-          "ends before the range has settled: log more batches"));
+          EntryName(key), ": ", drift,
+          "; the log ends before the range has settled: log more batches"));
     }
+    if (entry.count < kMinValuesForDrift) ++too_few;
   }
   if (too_few > 0) {
     warnings.push_back(absl::StrCat(
         too_few, " of ", CountText(logs.ranges.entries().size(), "node output"),
-        " with fewer than ", kFewObservations,
+        " with fewer than ", kMinValuesForDrift,
         " observations: too few to tell whether a range has settled; log more "
         "batches"));
   }
@@ -273,7 +269,7 @@ std::string RangesAsJson(const ParsedLogs& logs,
       JsonList("entries", logs.ranges.entries(), entry_text),
       JsonList("files", logs.files, JsonFile),
       JsonList("malformed", logs.first_malformed, JsonMalformed),
-      JsonList("warnings", RangeWarnings(logs), JsonString));
+      JsonList("warnings", RangeWarnings(logs, percentiles), JsonString));
 }
 
 ProgramHelp Help() {
@@ -369,7 +365,7 @@ absl::Status Run(const std::vector<std::string>& paths) {
     if (!FLAGS_allow_empty) return nothing;
     Say(kProgram, absl::StrCat("warning: ", nothing.message()));
   }
-  for (const std::string& warning : RangeWarnings(logs)) {
+  for (const std::string& warning : RangeWarnings(logs, percentiles)) {
     Say(kProgram, absl::StrCat("warning: ", warning));
   }
   if (FLAGS_strict && logs.malformed() > 0) {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iterator>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/message_text.h"
@@ -216,6 +217,48 @@ int64_t SettledAfter(const std::vector<float>& values, double tolerance,
   return static_cast<int64_t>(values.size());
 }
 
+constexpr int kMinValuesForTrend = 5;
+// Moves of less than this fraction of the range are not reported.
+constexpr float kDriftFraction = 0.05f;
+
+float Median(const std::vector<float>& values) {
+  return LowerPercentile(values, 50);
+}
+
+bool TrendAtTheEnd(const std::vector<float>& before,
+                   const std::vector<float>& last) {
+  if (last.size() < kMinValuesForTrend) return false;
+  const float median = Median(last);
+  return median < LowerPercentile(before, 5) ||
+         median > UpperPercentile(before, 5);
+}
+
+// Returns the sentence on one side, or "".
+std::string SideDrift(
+    std::string_view side, const std::vector<float>& values, float width,
+    absl::FunctionRef<float(const std::vector<float>&)> choose) {
+  if (values.size() < kMinValuesForDrift || !(width > 0)) return "";
+  const auto quarter = values.end() - values.size() / 4;
+  const std::vector<float> before(values.begin(), quarter);
+  const std::vector<float> last(quarter, values.end());
+  float from = choose(before), to = choose(values);
+  float moved = std::fabs(to - from) / width;
+  if (moved > kDriftFraction) {
+    return absl::StrFormat(
+        "%s moved by %.0f%% of the range in the last quarter of %d values (%g "
+        "-> %g)",
+        side, moved * 100, values.size(), from, to);
+  }
+  from = Median(before);
+  to = Median(last);
+  moved = std::fabs(to - from) / width;
+  if (moved <= kDriftFraction || !TrendAtTheEnd(before, last)) return "";
+  return absl::StrFormat(
+      "%s is still moving: its median in the last quarter of %d values is %g, "
+      "%.0f%% of the range away from the %g before",
+      side, values.size(), to, moved * 100, from);
+}
+
 }  // namespace
 
 absl::StatusOr<RangeMethod> ParseRangeMethod(std::string_view name) {
@@ -326,6 +369,23 @@ Settling FindSettling(const RangeEntry& entry) {
   settling.still_moving =
       all > 1 && settling.observations > all - std::max<int64_t>(1, all / 10);
   return settling;
+}
+
+std::vector<std::string> FindDrift(const RangeEntry& entry,
+                                   const Percentiles& percentiles) {
+  const RangeChoice choice = ChooseRange(entry, percentiles);
+  const float width = std::max(0.0f, choice.max.value_or(0)) -
+                      std::min(0.0f, choice.min.value_or(0));
+  std::vector<std::string> drifts = {
+      SideDrift("min", entry.mins, width,
+                [&](const std::vector<float>& mins) {
+                  return LowerPercentile(mins, percentiles.min);
+                }),
+      SideDrift("max", entry.maxs, width, [&](const std::vector<float>& maxs) {
+        return UpperPercentile(maxs, percentiles.max);
+      })};
+  drifts.erase(std::remove(drifts.begin(), drifts.end(), ""), drifts.end());
+  return drifts;
 }
 
 }  // namespace requant

@@ -91,6 +91,21 @@ struct Settling {
 // with zero included.
 Settling FindSettling(const RangeEntry& entry);
 
+// Ranges with fewer values are not examined for drift.
+inline constexpr int kMinValuesForDrift = 8;
+
+// Returns at most one sentence for either side:
+//
+// - "min moved by 12% of the range in the last quarter of 40 values (-1 ->
+//   -1.3)", if the last quarter changed the value that the freeze transforms
+//   take by more than 5%; or else
+// - "min is still moving: ...", if the median of the last quarter (of five
+//   values or more) is outside the 5th to 95th percentile of the values before,
+//   and more than 5% of the range away from their median: a trend, although the
+//   choice did not move.
+std::vector<std::string> FindDrift(const RangeEntry& entry,
+                                   const Percentiles& percentiles);
+
 }  // namespace requant
 
 #endif  // REQUANT_RANGES_RANGE_CHOICE_H_

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <random>
 
 #include "absl/crc/crc32c.h"
@@ -262,6 +263,70 @@ TEST(RangeMethod, HasANameThatReadsBack) {
     EXPECT_EQ(*ParseRangeMethod(RangeMethodName(method)), method);
   }
   EXPECT_FALSE(ParseRangeMethod("kl").ok());
+}
+
+// Returns an entry of n ranges from -1 to max(i).
+RangeEntry WithMaxs(int n, const std::function<float(int i)>& max) {
+  RangeEntry entry;
+  for (int i = 0; i < n; ++i) entry.AddRange(-1, max(i), {"log", i});
+  return entry;
+}
+
+TEST(FindDrift, IsSilentOnAConstantRangeAndOnOneThatIsAlwaysZero) {
+  EXPECT_TRUE(FindDrift(WithMaxs(100, [](int) { return 3; }), {}).empty());
+  RangeEntry entry;
+  for (int i = 0; i < 100; ++i) entry.AddRange(0, 0, {"log", i});
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+}
+
+// Batch extremes scatter by a few hundredths of the range.
+TEST(FindDrift, IsSilentOnStationaryNoise) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> noise(3, 0.1f);
+  int warned = 0;
+  for (int repeat = 0; repeat < 200; ++repeat) {
+    const int n = 8 + random() % 400;
+    warned +=
+        FindDrift(WithMaxs(n, [&](int) { return noise(random); }), {}).size();
+  }
+  EXPECT_EQ(warned, 0);
+}
+
+TEST(FindDrift, ReportsAGrowingRange) {
+  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return 1 + i * 0.1f; }), {}),
+              ElementsAre("max moved by 16% of the range in the last quarter "
+                          "of 40 values (3.9 -> 4.8)"));
+}
+
+TEST(FindDrift, ReportsAStepInTheLastQuarter) {
+  EXPECT_THAT(FindDrift(WithMaxs(40, [](int i) { return i < 32 ? 1 : 2; }), {}),
+              ElementsAre(StartsWith("max moved by")));
+}
+
+TEST(FindDrift, ReportsAShrinkingRangeWhoseChoiceHolds) {
+  EXPECT_THAT(
+      FindDrift(WithMaxs(40, [](int i) { return i < 30 ? 2 : 1; }), {}),
+      ElementsAre("max is still moving: its median in the last quarter of 40 "
+                  "values is 1, 33% of the range away from the 2 before"));
+}
+
+TEST(FindDrift, IgnoresOutliersThatThePercentileLeavesOut) {
+  const RangeEntry entry =
+      WithMaxs(100, [](int i) { return i == 90 ? 50 : 2; });
+  EXPECT_TRUE(FindDrift(entry, {}).empty());
+  EXPECT_FALSE(FindDrift(entry, {0, 0}).empty());
+}
+
+TEST(FindDrift, SaysNothingAboutTooFewValues) {
+  const auto growing = [](int i) { return 1.0f + i; };
+  EXPECT_TRUE(FindDrift(WithMaxs(kMinValuesForDrift - 1, growing), {}).empty());
+  EXPECT_FALSE(FindDrift(WithMaxs(kMinValuesForDrift, growing), {}).empty());
+}
+
+TEST(FindDrift, ReportsTheMinOfAnEntryWithoutMaxs) {
+  RangeEntry entry;
+  for (int i = 0; i < 40; ++i) entry.AddMin(-1 - i * 0.1f, {"log", i});
+  EXPECT_THAT(FindDrift(entry, {}), ElementsAre(StartsWith("min moved by")));
 }
 
 RangeEntry WithMaxs(const std::vector<float>& maxs) {
