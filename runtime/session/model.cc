@@ -19,6 +19,7 @@
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
+#include "graph/signature_names.h"
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/formats/column.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -100,6 +101,7 @@ absl::Status Model::LoadGraph(const SessionOptions& options,
                               const GraphInspector& inspect) {
   REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
   IndexNodes(graph);
+  signature_ = KeptSignature(graph);
   if (const std::string variables = VariablesOf(graph); !variables.empty()) {
     no_values_ = absl::StrCat(path_, " has ", variables,
                               ", and a graph file holds no values for them: "
@@ -201,6 +203,10 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
   for (const auto& [node, type] : nodes_) {
     if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
   }
+  const auto add_keys = [&](const auto& tensors) {
+    for (const auto& [key, info] : tensors) known.push_back(key);
+  };
+  add_keys(is_input ? signature_.inputs() : signature_.outputs());
   // If several names are equally close, the first is suggested.
   std::sort(known.begin(), known.end());
   return absl::NotFoundError(

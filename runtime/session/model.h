@@ -48,12 +48,12 @@ class Model {
 
   // Returns the path as given in the ModelSpec.
   const std::string& path() const { return path_; }
-  // Returns a SavedModel's signature, which is empty if there is none.
+  // Returns a SavedModel's signature, or what a graph kept of it when it was
+  // frozen (graph/signature_names.h); empty if there is none.
   const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
-  // Return the tensor ("name:0") that `name` means: a key of the SavedModel's
-  // signature, the name of a node or tensor, or that name with or without the
+  // Return the tensor ("name:0") that `name` means: a key of signature(), the name of a node or tensor, or that name with or without the
   // prefix "import/", which the recipe's fourth step adds.
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;

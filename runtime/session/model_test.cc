@@ -71,6 +71,20 @@ TEST(Model, FindsNamesWithAndWithoutTheImportPrefix) {
   EXPECT_EQ(*model->OutputTensor("import/twice"), "twice:0");
 }
 
+TEST(Model, FindsTheNamesThatAGraphKeptOfASignature) {
+  const auto model = Load(GraphFile("kept.pb", R"(
+    serving_default_x = Placeholder dtype=float _requant_inputs=['0:x']
+    call = IdentityN(serving_default_x, serving_default_x) T=[float,float]
+        _requant_outputs=['0:first','1:second']
+  )"));
+  ASSERT_OK(model);
+  EXPECT_EQ(*(*model)->InputTensor("x"), "serving_default_x:0");
+  EXPECT_EQ(*(*model)->InputTensor("serving_default_x"), "serving_default_x:0");
+  EXPECT_EQ(*(*model)->OutputTensor("second"), "call:1");
+  EXPECT_THAT((*model)->OutputTensor("secend").status().message(),
+              HasSubstr("did you mean \"second\""));
+}
+
 TEST(Model, SuggestsANameForOneThatIsMissing) {
   const auto model = LoadDouble();
   EXPECT_THAT(model->OutputTensor("twise").status().message(),
