@@ -150,7 +150,7 @@ class Contender {
   absl::StatusOr<std::unique_ptr<ModelFunction>> MakeFunction(
       Model* model, bool trace) const {
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                             model->InputTensors(entry_.dataset()));
+                             model->ConnectInputs(entry_.dataset()));
     REQUANT_ASSIGN_OR_RETURN(
         const std::string output,
         PredictionTensor(*model, entry_.dataset(), inputs));

@@ -225,7 +225,7 @@ absl::StatusOr<TokenArray> ReadTokenArray(const std::string& path,
   DatasetSpec spec;
   (*spec.mutable_numpy()->mutable_arrays())[kTokens] = path;
   InputSpec& input = *spec.add_input();
-  input.set_feature(kTokens);
+  input.add_feature(kTokens);
   input.set_placeholder(kTokens);
   input.set_dtype("int64");
   input.add_shape(header.shape[1]);
@@ -406,7 +406,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
   }
   for (const auto& [input, info] : inputs) {
     InputSpec& fed = *made.dataset.add_input();
-    fed.set_feature(input);
+    fed.add_feature(input);
     fed.set_placeholder(input);
     fed.set_dtype(tensorflow::DataTypeString(info.dtype()));
     if (synthetic.tokens().empty() || input != *token_input) {

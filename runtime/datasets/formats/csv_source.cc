@@ -369,7 +369,7 @@ const SourceFormat kCsvFormat = {
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
       return OpenRecordSource(
-          spec.csv().files(), RecordNames::kLines,
+          spec.csv().files(), RecordNames::kLines, columns,
           [csv = spec.csv(), columns](const std::string& path) {
             return OpenCsvFile(csv, columns, path);
           });

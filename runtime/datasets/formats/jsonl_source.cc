@@ -408,7 +408,7 @@ const SourceFormat kJsonlFormat = {
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
       return OpenRecordSource(
-          spec.jsonl().files(), RecordNames::kLines,
+          spec.jsonl().files(), RecordNames::kLines, columns,
           [decode = RowDecoder(columns, JsonlDecoder(columns))](
               const std::string& path) -> absl::StatusOr<RecordFile> {
             REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));

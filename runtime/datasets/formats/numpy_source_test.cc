@@ -347,6 +347,21 @@ TEST(Numpy, AsksForEachArrayOnce) {
             "numpy has both files (.npz) and arrays (.npy); give one of them");
 }
 
+TEST(Npz, SaysWhichLabelIsNotInTheVocabulary) {
+  const std::string archive = Zip({{"x.npy", FloatsNpy({1, 2, 3, 4, 5, 6})},
+                                   {"y.npy", Npy("|S3", "(3,)", "dogcowcat")}});
+  const ReadResult result = ReadContents("numpy", {archive}, R"(
+    input { feature: "x" placeholder: "p" dtype: "float" shape: 2 }
+    label { feature: "y" dtype: "string" vocabulary: ["cat", "dog"] })");
+  ASSERT_OK(result.status);
+  EXPECT_EQ(result.Values(0), (Strings{"1", "2", "5", "6"}));
+  EXPECT_EQ(result.bad_messages,
+            Strings{"0.numpy: array \"y\": record 1 (counting from 0): label "
+                    "\"y\" has \"cow\", which is not in its vocabulary"});
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(0), 1);
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(1), 0);
+}
+
 TEST(Numpy, EstimatesTheNumberOfRecordsFromTheFirstBatch) {
   const std::string npy = LabelsNpy(std::vector<int64_t>(6000));
   DatasetSpec arrays =

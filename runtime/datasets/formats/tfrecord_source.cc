@@ -174,7 +174,7 @@ const SourceFormat kTfRecordFormat = {
       const auto parser =
           std::make_shared<const ExampleParser>(std::move(created));
       return OpenRecordSource(
-          spec.tfrecord().files(), RecordNames::kNumbers,
+          spec.tfrecord().files(), RecordNames::kNumbers, columns,
           [parser](const std::string& path) -> absl::StatusOr<RecordFile> {
             REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
             return RecordFile{
