@@ -22,6 +22,7 @@
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/session/model.h"
+#include "runtime/session/model_signature.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "runtime/statistics/timing.h"

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,8 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "base/records/input_file.h"
 #include "base/status_macros.h"
-#include "graph/graph_io.h"
-#include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/npy.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -34,7 +31,6 @@ using tensorflow::Tensor;
 using tensorflow::TensorInfo;
 using tensorflow::TensorShape;
 
-constexpr char kDefaultSignature[] = "serving_default";
 constexpr char kLogits[] = "logits";
 constexpr char kTokens[] = "input_ids";
 constexpr int64_t kIdsOfUnknownVocabulary = 32;
@@ -320,24 +316,6 @@ absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
         absl::StrCat(name, " has no records to run"));
   }
   return batches;
-}
-
-absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
-  const std::string directory = SavedModelDirectory(spec.path());
-  if (directory.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.path(),
-                     " is no SavedModel: it has no signature to tell what it "
-                     "takes; name a folder with a saved_model.pb in it"));
-  }
-  REQUANT_ASSIGN_OR_RETURN(
-      const tensorflow::MetaGraphDef meta_graph,
-      ReadSavedModel(directory, std::set<std::string>(spec.tags().begin(),
-                                                      spec.tags().end())));
-  const std::string key =
-      spec.signature().empty() ? kDefaultSignature : spec.signature();
-  REQUANT_RETURN_IF_ERROR(CheckSignature(meta_graph, key, spec.path()));
-  return meta_graph.signature_def().at(key);
 }
 
 absl::StatusOr<std::string> FindTokenArray(const std::string& path) {

@@ -17,6 +17,7 @@
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/feature_sample.h"
 #include "runtime/datasets/formats/npy.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/formats/zip_file.h"
@@ -265,6 +266,54 @@ class NumpyChunks : public ChunkSource {
   int64_t finished_bytes_ = 0;
 };
 
+// Returns the tensor type that has the same values, or DT_INVALID.
+tensorflow::DataType TypeOfArray(const NpyHeader& header) {
+  switch (header.kind) {
+    case 'f':
+      return header.item_bytes == 2   ? tensorflow::DT_HALF
+             : header.item_bytes == 4 ? tensorflow::DT_FLOAT
+                                      : tensorflow::DT_DOUBLE;
+    case 'i':
+      return header.item_bytes == 1   ? tensorflow::DT_INT8
+             : header.item_bytes == 8 ? tensorflow::DT_INT64
+                                      : tensorflow::DT_INT32;
+    case 'u':
+      return header.item_bytes == 1   ? tensorflow::DT_UINT8
+             : header.item_bytes == 2 ? tensorflow::DT_INT32
+             : header.item_bytes == 4 ? tensorflow::DT_INT64
+                                      : tensorflow::DT_INVALID;
+    case 'b':
+      return tensorflow::DT_BOOL;
+    default:
+      return tensorflow::DT_STRING;
+  }
+}
+
+absl::StatusOr<FileSample> SampleNumpy(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<ZipFile> zip,
+                           ZipFile::Open(path));
+  FileSample sample;
+  for (const ZipEntry& entry : zip->entries()) {
+    if (sample.size() == kMostSampledFeatures) break;
+    FeatureSample& array =
+        sample[std::string(absl::StripSuffix(entry.name, ".npy"))];
+    const auto file = zip->OpenEntry(entry);
+    if (!file.ok()) continue;
+    const auto header = ReadNpyHeader(file->get());
+    if (!header.ok() || header->shape.empty()) continue;
+    array.shape.emplace(header->shape.begin() + 1, header->shape.end());
+    int64_t elements = 1;
+    for (const int64_t size : *array.shape) {
+      elements =
+          size > 0 && elements <= kMaxElements / size ? elements * size : -1;
+      if (elements < 0) break;
+    }
+    array.elements = elements;
+    array.dtype = TypeOfArray(*header);
+  }
+  return sample;
+}
+
 }  // namespace
 
 const SourceFormat kNumpyFormat = {
@@ -284,6 +333,7 @@ const SourceFormat kNumpyFormat = {
         REQUANT_RETURN_IF_ERROR(source->OpenPart(i).status());
       }
       return source;
-    }};
+    },
+    SampleNumpy};
 
 }  // namespace requant

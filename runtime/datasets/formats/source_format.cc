@@ -19,7 +19,8 @@ constexpr SourceFormat kInGraphFormat = {
       }
       return std::nullopt;
     },
-    /*open=*/nullptr};
+    /*open=*/nullptr,
+    /*sample=*/nullptr};
 
 const SourceFormat* const kFormats[] = {&kTfRecordFormat, &kCsvFormat,
                                         &kJsonlFormat, &kNumpyFormat,
