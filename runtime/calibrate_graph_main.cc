@@ -111,6 +111,7 @@ ProgramHelp Help() {
       "$0 --merge=a.ranges,b.ranges --output=both.ranges\n"
       "$0 --print=model.ranges --method=mse";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}, {"out", "output"}};
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "
       "is in the end.\n"

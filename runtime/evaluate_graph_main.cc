@@ -49,7 +49,7 @@ DEFINE_string(data, "",
               "are called");
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
 DEFINE_int64(batch_size, 512, "records per run of the graph");
-DEFINE_int64(records, 0, "stop after this many records; 0: all");
+DEFINE_int64(max_records, 0, "stop after this many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to this many unreadable records, and name the first ten");
 DEFINE_int32(streams, 1,
@@ -102,6 +102,7 @@ ProgramHelp Help() {
       "$0 --graph=int8.pb --dataset=data.textproto "
       "--baseline_predictions=fp32.predictions";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}};
   help.footer =
       "The first 100 batches (half of them, when there are fewer than 200) "
       "count for accuracy but not for duration, throughput and latency.\n"
@@ -134,7 +135,7 @@ std::string UsageError() {
     return "--dataset is missing, or --data for a SavedModel";
   }
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
-  if (FLAGS_records < 0) return "--records must be at least 0";
+  if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
   if (FLAGS_streams < 1 || FLAGS_streams > 1024) {
     return "--streams is from 1 to 1024";
@@ -192,7 +193,7 @@ absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   options.session.set_intra_op_threads(FLAGS_threads);
   options.session.set_inter_op_threads(FLAGS_inter_op_threads);
   options.batch_size = FLAGS_batch_size;
-  options.max_records = FLAGS_records;
+  options.max_records = FLAGS_max_records;
   options.max_bad_records = FLAGS_max_bad_records;
   options.streams = FLAGS_streams;
   options.baseline_predictions = FLAGS_baseline_predictions;
@@ -251,7 +252,7 @@ int ExitCode(const EvaluateResult& result) {
 
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_predictions_out, FLAGS_result_out};
-  isolation->progress = {"evaluating", "records", FLAGS_records};
+  isolation->progress = {"evaluating", "records", FLAGS_max_records};
 }
 
 absl::StatusOr<int> Work() {

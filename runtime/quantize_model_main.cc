@@ -121,6 +121,7 @@ ProgramHelp Help() {
       "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}, {"out", "output"}};
   help.footer =
       "Calibrate on records like those of production, verify on others.\n"
       "The graph runs in a process of its own. How it is quantized is in "
