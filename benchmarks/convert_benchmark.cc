@@ -117,7 +117,7 @@ class Benchmark {
     ChildOptions child;
     child.argv = {converter_,
                   "--saved_model=" + model,
-                  "--out=" + folder_ + "/converted",
+                  "--output=" + folder_ + "/converted",
                   "--overwrite",
                   "--insert_qdq",
                   "--ranges=fixed(-1,1)",

@@ -17,7 +17,7 @@ output=head/predictions/probabilities
 
 records() { # FILE SPLIT ROWS
   "$programs/runtime/datasets/dataset" synthesize --split="$2" --rows="$3" --format=preprocessed \
-    --ranges="$model/ranges.json" --out="$1" >/dev/null
+    --ranges="$model/ranges.json" --output="$1" >/dev/null
 }
 
 "$root/requant" setup

@@ -260,7 +260,7 @@ absl::StatusOr<DatasetSpec> WriteChainRecords(const MatMulChain& chain,
   DatasetSpec dataset;
   (*dataset.mutable_numpy()->mutable_arrays())["codes"] = path;
   InputSpec& input = *dataset.add_input();
-  input.set_feature("codes");
+  input.add_feature("codes");
   input.set_placeholder(chain.input);
   input.set_dtype(chain.input_type == tensorflow::DT_UINT8  ? "uint8"
                   : chain.input_type == tensorflow::DT_INT8 ? "int8"

@@ -28,8 +28,8 @@ seconds() {
 }
 
 run=("$root/requant" run --work_dir=work "$@")
-first=$(seconds "${run[@]}" --out=first)
-second=$(seconds "${run[@]}" --out=second)
+first=$(seconds "${run[@]}" --output=first)
+second=$(seconds "${run[@]}" --output=second)
 
 scripts=0
 # script NAME ARGUMENT...: one of the scripts, timed and added to their sum.

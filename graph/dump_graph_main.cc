@@ -39,6 +39,7 @@ ProgramHelp Help() {
       "$0 --input_model=converted_gpt-j-6B\n"
       "$0 --input_model=model --output=graph.pb";
   help.flag_files = {__FILE__};
+  help.aliases = {{"out", "output"}};
   help.footer = "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
   return help;
 }

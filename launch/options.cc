@@ -441,7 +441,7 @@ std::string HelpText() {
       "\nUsage:\n"
       "  launch_quantization -i quantization:latest -p DIR\n"
       "  launch_quantization -p DIR -- requant run wide_deep "
-      "--out=/workspace/quantization/run\n"
+      "--output=/workspace/quantization/run\n"
       "  launch_quantization --test\n"
       "\nFlags:\n";
   for (const Flag& flag : kFlags) {

@@ -273,18 +273,21 @@ std::string RangesAsJson(const ParsedLogs& logs,
 }
 
 ProgramHelp Help() {
-  return {kProgram,
-          "Reads the ranges that a graph with logging (insert_logging) "
-          "printed, from logs with any text around them or from RangeTable "
-          "files, and shows them by node. \"-\" is stdin.",
-          "$0 run.log\n"
-          "$0 --format=json --strict run1.log run2.log\n"
-          "$0 --output=ranges.bin - < run.log",
-          {__FILE__},
-          "Records in a log, with any text around them:\n"
-          "  ;<node>__print__;__requant_min_max:[<min>][<max>]\n"
-          "  ;<node>__print__;__min:[<value>]\n"
-          "  ;<node>__print__;__max:[<value>]"};
+  ProgramHelp help = {
+      kProgram,
+      "Reads the ranges that a graph with logging (insert_logging) "
+      "printed, from logs with any text around them or from RangeTable "
+      "files, and shows them by node. \"-\" is stdin.",
+      "$0 run.log\n"
+      "$0 --format=json --strict run1.log run2.log\n"
+      "$0 --output=ranges.bin - < run.log",
+      {__FILE__},
+      "Records in a log, with any text around them:\n"
+      "  ;<node>__print__;__requant_min_max:[<min>][<max>]\n"
+      "  ;<node>__print__;__min:[<value>]\n"
+      "  ;<node>__print__;__max:[<value>]"};
+  help.aliases = {{"out", "output"}};
+  return help;
 }
 
 // Looks only into regular files, because reading a pipe would consume it.

@@ -85,7 +85,7 @@ DEFINE_string(saved_model_tags, "",
               "which graph of a SavedModel; empty: the one tagged \"serve\"");
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
-              "empty: serving_default");
+              "empty: the only one, or serving_default");
 DEFINE_string(result_out, "",
               "write the figures here, as a binary BenchmarkResult of "
               "runtime/session/job.proto");

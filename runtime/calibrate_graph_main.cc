@@ -20,11 +20,14 @@
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
 #include "runtime/calibration/calibration_report.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/datasets/guess_dataset.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
+#include "runtime/session/model_signature.h"
 
 DEFINE_string(graph, "",
               "the graph to calibrate: a .pb or .pbtxt file, or a SavedModel");
@@ -33,7 +36,9 @@ DEFINE_string(dataset, "",
               "workflows/wide_deep/preprocessed.textproto");
 DEFINE_string(data, "",
               "files or globs, separated by commas, to read instead of those "
-              "that the declaration names");
+              "that the declaration names; without --dataset: CSV, JSON lines, "
+              ".npz or TFRecord files with what the inputs of the SavedModel "
+              "are called");
 DEFINE_string(output, "", "the RangeTable file to write");
 DEFINE_string(tensors, "",
               "the tensors to observe, separated by commas, may be given "
@@ -68,7 +73,7 @@ DEFINE_string(saved_model_tags, "",
               "which graph of a SavedModel; empty: the one tagged \"serve\"");
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
-              "empty: serving_default");
+              "empty: the only one, or serving_default");
 DEFINE_string(method, "minmax",
               "by what the printed table chooses a range: minmax, percentile "
               "or mse; the file serves all of them");
@@ -106,6 +111,7 @@ ProgramHelp Help() {
       "$0 --merge=a.ranges,b.ranges --output=both.ranges\n"
       "$0 --print=model.ranges --method=mse";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}, {"out", "output"}};
   help.footer =
       "A range has settled once it is within 1 % of its final width of what it "
       "is in the end.\n"
@@ -118,7 +124,9 @@ ProgramHelp Help() {
 // Returns what is wrong with the flags of a calibration, or "".
 std::string CalibrationUsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
-  if (FLAGS_dataset.empty()) return "--dataset is missing";
+  if (FLAGS_dataset.empty() && FLAGS_data.empty()) {
+    return "--dataset is missing, or --data for a SavedModel";
+  }
   if (FLAGS_output.empty()) return "--output is missing";
   if (FLAGS_qdq_ops.empty() && !FLAGS_qdq_inputs.empty()) {
     return "--qdq_inputs needs --qdq_ops";
@@ -153,13 +161,22 @@ std::string UsageError() {
   return "";
 }
 
+// Reads the declaration, or makes one for --data.
+absl::StatusOr<DatasetSpec> DatasetFromFlags(const ModelSpec& model) {
+  if (!FLAGS_dataset.empty()) {
+    return ReadDatasetSpec(FLAGS_dataset, SplitList(FLAGS_data));
+  }
+  GuessOptions options;
+  options.needs_prediction = false;
+  return GuessJobDataset({model}, SplitList(FLAGS_data), options);
+}
+
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
-  REQUANT_ASSIGN_OR_RETURN(
-      *job.mutable_dataset(),
-      ReadDatasetSpec(FLAGS_dataset, SplitList(FLAGS_data)));
   *job.mutable_model() =
       MakeModelSpec(FLAGS_graph, FLAGS_saved_model_tags, FLAGS_signature);
+  REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(),
+                           DatasetFromFlags(job.model()));
   job.mutable_session()->set_intra_op_threads(FLAGS_threads);
   job.mutable_session()->set_inter_op_threads(FLAGS_inter_op_threads);
   job.set_batch_size(FLAGS_batch_size);

@@ -51,12 +51,12 @@
 DEFINE_string(saved_model, "",
               "the SavedModel to read: its folder, or one that has it in "
               "saved_model, in a version (1), or in saved_model/1");
-DEFINE_string(out, "",
+DEFINE_string(output, "",
               "the SavedModel to write; empty: ./converted_NAME, with the name "
               "of the model's folder");
-DEFINE_bool(overwrite, false, "replace a SavedModel that is at --out");
+DEFINE_bool(overwrite, false, "replace a SavedModel that is at --output");
 DEFINE_bool(overwrite_own, false,
-            "replace what an earlier run wrote to --out: a SavedModel whose "
+            "replace what an earlier run wrote to --output: a SavedModel whose "
             "graph is the one in --converted_graph_def; any other stays, and "
             "is an error");
 DEFINE_bool(insert_qdq, false,
@@ -111,11 +111,12 @@ DEFINE_string(signature, "",
 DEFINE_string(extracted_graph_def, "extracted_graph_def.pb",
               "where to write the graph as it was; empty: nowhere");
 DEFINE_string(converted_graph_def, "converted_graph_def.pb",
-              "where to write the graph as it is in --out; empty: nowhere");
-DEFINE_string(copy, "auto",
-              "how variables come to --out: link (hard links), copy, or auto "
-              "(shared blocks where the file system can, else links, else "
-              "copies)");
+              "where to write the graph as it is in --output; empty: nowhere");
+DEFINE_string(
+    copy, "auto",
+    "how variables come to --output: link (hard links), copy, or auto "
+    "(shared blocks where the file system can, else links, else "
+    "copies)");
 DEFINE_bool(verify, true,
             "check the graph before the first and after every transform");
 DEFINE_double(timeout, 3600,
@@ -143,16 +144,18 @@ ProgramHelp Help() {
   help.usage =
       "$0 --saved_model=gpt-j-6B\n"
       "$0 --saved_model=gpt-j-6B --insert_qdq --overwrite\n"
-      "$0 --saved_model=gpt-j-6B --out=int8 --insert_qdq "
+      "$0 --saved_model=gpt-j-6B --output=int8 --insert_qdq "
       "--ranges=calibrate --dataset=data.textproto\n"
-      "$0 --saved_model=gpt-j-6B --out=tidy "
+      "$0 --saved_model=gpt-j-6B --output=tidy "
       "--transforms='rename_op(old_op_name=BatchMatMul, "
       "new_op_name=BatchMatMulV2)'";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}, {"out", "output"}};
   help.footer =
-      "Variables are neither read nor loaded. --out is there as a whole or not "
+      "Variables are neither read nor loaded. --output is there as a whole or "
+      "not "
       "at all. How to go on is in docs/saved_models.md.\n"
-      "Exit code: 0 done, 1 failed (--out is as it was, unless the message "
+      "Exit code: 0 done, 1 failed (--output is as it was, unless the message "
       "says that it is written; ranges that were measured stay in "
       "--ranges_output), 2 usage, 128 + N interrupted by signal N.";
   help.repeatable_flags = {"ops", "data", "plugins"};
@@ -252,10 +255,10 @@ std::optional<std::string> UsageProblem(
 
 // Returns where the model goes, given where it is.
 std::string Target(const std::string& source) {
-  if (FLAGS_out.empty()) {
+  if (FLAGS_output.empty()) {
     return absl::StrCat("./converted_", SavedModelName(source));
   }
-  std::string_view target = FLAGS_out;
+  std::string_view target = FLAGS_output;
   while (target.size() > 1 && absl::ConsumeSuffix(&target, "/")) {
   }
   return std::string(target);
@@ -395,7 +398,7 @@ void Tell(const SavedModelWriterOptions& files, const SavedModelWriter& writer,
   }
 }
 
-// Returns the files to write, without --out itself.
+// Returns the files to write, without --output itself.
 std::vector<std::string> OutputFiles() {
   std::vector<std::string> outputs;
   for (const std::string& path :
@@ -423,7 +426,8 @@ absl::StatusOr<SavedModelFile> ReadModelFile(const std::string& directory) {
   return SavedModelFile::Read(directory, {tags.begin(), tags.end()});
 }
 
-// Returns whether an earlier run wrote --out, judging by the graph beside it.
+// Returns whether an earlier run wrote --output, judging by the graph beside
+// it.
 bool IsOwnResult(const std::string& target) {
   const auto model = ReadModelFile(target);
   const auto graph = ReadFile(FLAGS_converted_graph_def);

@@ -20,13 +20,16 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/graph_io.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/datasets/guess_dataset.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/evaluation/evaluate.h"
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
+#include "runtime/session/model_signature.h"
 #include "runtime/statistics/paired_comparison.h"
 
 DEFINE_string(graph, "",
@@ -41,10 +44,12 @@ DEFINE_string(dataset, "",
               "as workflows/wide_deep/raw.textproto");
 DEFINE_string(data, "",
               "files or globs, separated by commas, to read instead of those "
-              "that the declaration names");
+              "that the declaration names; without --dataset: CSV, JSON lines, "
+              ".npz or TFRecord files with what the inputs of the SavedModel "
+              "are called");
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
 DEFINE_int64(batch_size, 512, "records per run of the graph");
-DEFINE_int64(records, 0, "stop after this many records; 0: all");
+DEFINE_int64(max_records, 0, "stop after this many records; 0: all");
 DEFINE_int64(max_bad_records, 0,
              "skip up to this many unreadable records, and name the first ten");
 DEFINE_int32(streams, 1,
@@ -59,7 +64,7 @@ DEFINE_string(saved_model_tags, "",
               "which graph of a SavedModel; empty: the one tagged \"serve\"");
 DEFINE_string(signature, "",
               "the SavedModel's signature whose names the declaration may use; "
-              "empty: serving_default");
+              "empty: the only one, or serving_default");
 DEFINE_int64(layer_records, 0,
              "on this many records, the first, compare every layer of the "
              "--baseline, a float graph, with what became of it; 0: do not");
@@ -91,11 +96,13 @@ ProgramHelp Help() {
       "$0 --graph=model.pb --dataset=data.textproto\n"
       "$0 --graph=int8.pb --baseline=fp32.pb "
       "--dataset=data.textproto --format=json\n"
+      "$0 --graph=saved_model --data=data.csv\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--predictions_out=fp32.predictions\n"
       "$0 --graph=int8.pb --dataset=data.textproto "
       "--baseline_predictions=fp32.predictions";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}};
   help.footer =
       "The first 100 batches (half of them, when there are fewer than 200) "
       "count for accuracy but not for duration, throughput and latency.\n"
@@ -124,9 +131,11 @@ std::string BaselineError() {
 // Returns what is wrong with the flags, or "".
 std::string UsageError() {
   if (FLAGS_graph.empty()) return "--graph is missing";
-  if (FLAGS_dataset.empty()) return "--dataset is missing";
+  if (FLAGS_dataset.empty() && FLAGS_data.empty()) {
+    return "--dataset is missing, or --data for a SavedModel";
+  }
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
-  if (FLAGS_records < 0) return "--records must be at least 0";
+  if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
   if (FLAGS_streams < 1 || FLAGS_streams > 1024) {
     return "--streams is from 1 to 1024";
@@ -146,11 +155,21 @@ ModelSpec ModelFromFlags(const std::string& path) {
   return MakeModelSpec(path, FLAGS_saved_model_tags, FLAGS_signature);
 }
 
+// Reads the declaration, or makes one for --data.
+absl::StatusOr<DatasetSpec> DatasetFromFlags() {
+  if (!FLAGS_dataset.empty()) {
+    return ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score");
+  }
+  std::vector<ModelSpec> models = {ModelFromFlags(FLAGS_graph)};
+  if (!FLAGS_baseline.empty()) models.push_back(ModelFromFlags(FLAGS_baseline));
+  GuessOptions options;
+  options.output = FLAGS_output;
+  return GuessJobDataset(models, SplitList(FLAGS_data), options);
+}
+
 absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   EvaluateOptions options;
-  REQUANT_ASSIGN_OR_RETURN(
-      options.dataset,
-      ReadJobDataset(FLAGS_dataset, FLAGS_data, FLAGS_output, "score"));
+  REQUANT_ASSIGN_OR_RETURN(options.dataset, DatasetFromFlags());
   const auto batch_size = gflags::GetCommandLineFlagInfoOrDie("batch_size");
   if (options.dataset.has_in_graph() &&
       (batch_size.current_value != batch_size.default_value ||
@@ -174,7 +193,7 @@ absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   options.session.set_intra_op_threads(FLAGS_threads);
   options.session.set_inter_op_threads(FLAGS_inter_op_threads);
   options.batch_size = FLAGS_batch_size;
-  options.max_records = FLAGS_records;
+  options.max_records = FLAGS_max_records;
   options.max_bad_records = FLAGS_max_bad_records;
   options.streams = FLAGS_streams;
   options.baseline_predictions = FLAGS_baseline_predictions;
@@ -198,7 +217,7 @@ absl::Status WriteOutputs(const std::string& predictions,
 
 void Print(const EvaluateResult& result) {
   const EvaluationNames names = {
-      FLAGS_graph, FLAGS_dataset,
+      FLAGS_graph, FLAGS_dataset.empty() ? FLAGS_data : FLAGS_dataset,
       FLAGS_baseline.empty() ? FLAGS_baseline_predictions : FLAGS_baseline};
   const std::string text =
       FLAGS_format == "json"
@@ -233,7 +252,7 @@ int ExitCode(const EvaluateResult& result) {
 
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_predictions_out, FLAGS_result_out};
-  isolation->progress = {"evaluating", "records", FLAGS_records};
+  isolation->progress = {"evaluating", "records", FLAGS_max_records};
 }
 
 absl::StatusOr<int> Work() {

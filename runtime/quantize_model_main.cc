@@ -39,9 +39,11 @@
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/datasets/guess_dataset.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
+#include "runtime/session/model_signature.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/quantized_weights.h"
@@ -58,7 +60,9 @@ DEFINE_string(dataset, "",
               "prediction, such as workflows/wide_deep/preprocessed.textproto");
 DEFINE_string(data, "",
               "calibration records: files or globs, separated by commas, to "
-              "read instead of those that the declaration names");
+              "read instead of those that the declaration names; without "
+              "--dataset: CSV, JSON lines, .npz or TFRecord files with what "
+              "the inputs of the SavedModel are called that was frozen");
 DEFINE_int64(max_records, 10000,
              "calibrate on this many of the first records; 0: all");
 DEFINE_int64(batch_size, 1024, "records per run of the graph");
@@ -113,9 +117,11 @@ ProgramHelp Help() {
       "--data=train.tfrecords --output=int8.pb\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
+      "$0 --graph=fp32.pb --data=train.csv --output=int8.pb\n"
       "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
   help.flag_files = {__FILE__};
+  help.aliases = {{"records", "max_records"}, {"out", "output"}};
   help.footer =
       "Calibrate on records like those of production, verify on others.\n"
       "The graph runs in a process of its own. How it is quantized is in "
@@ -142,7 +148,10 @@ std::string RangesUsageError() {
     return "--value_percentile is above 50 and at most 100";
   }
   if (FLAGS_ranges.empty()) {
-    return FLAGS_dataset.empty() ? "--dataset is missing" : "";
+    return FLAGS_dataset.empty() && FLAGS_data.empty()
+               ? "--dataset is missing, or --data for a graph that was frozen "
+                 "from a SavedModel"
+               : "";
   }
   if (!FLAGS_ranges_output.empty()) {
     return "--ranges and --ranges_output exclude each other: with --ranges "
@@ -173,7 +182,22 @@ std::string UsageError() {
   return RangesUsageError();
 }
 
+// Returns whether a declaration is made for --data.
+bool GuessesDeclaration() {
+  return FLAGS_dataset.empty() && FLAGS_ranges.empty();
+}
+
+absl::StatusOr<DatasetSpec> GuessDeclaration() {
+  const std::vector<std::string> outputs = ParseNameList(FLAGS_outputs);
+  GuessOptions options;
+  if (!outputs.empty()) options.output = outputs.front();
+  options.output_flag = "--outputs";
+  return GuessJobDataset({MakeModelSpec(FLAGS_graph, "", "")},
+                         ParseNameList(FLAGS_data), options);
+}
+
 absl::StatusOr<DatasetSpec> ReadDeclaration() {
+  if (GuessesDeclaration()) return GuessDeclaration();
   REQUANT_ASSIGN_OR_RETURN(
       DatasetSpec dataset,
       ReadDatasetSpec(FLAGS_dataset, ParseNameList(FLAGS_data)));
@@ -191,7 +215,7 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
 // the dataset is optional.
 absl::StatusOr<CalibrateJob> JobFromFlags() {
   CalibrateJob job;
-  if (!FLAGS_dataset.empty()) {
+  if (!FLAGS_dataset.empty() || GuessesDeclaration()) {
     REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), ReadDeclaration());
   }
   *job.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
@@ -359,14 +383,18 @@ absl::Status Write(const Quantization& quantization) {
 // Returns the command that compares the two graphs on records that the user
 // must name, or "" if it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
-  if (FLAGS_dataset.empty()) return "";
-  std::vector<std::string> words = {
-      "requant evaluate", "--graph=" + ShellQuoted(FLAGS_output),
-      "--baseline=" + ShellQuoted(FLAGS_graph),
-      "--dataset=" + ShellQuoted(FLAGS_dataset), "--data=RECORDS"};
-  if (dataset.prediction().tensor().empty()) {
-    words.push_back("--output=" +
-                    ShellQuoted(ParseNameList(FLAGS_outputs).front()));
+  if (FLAGS_dataset.empty() && !GuessesDeclaration()) return "";
+  std::vector<std::string> words = {"requant evaluate",
+                                    "--graph=" + ShellQuoted(FLAGS_output),
+                                    "--baseline=" + ShellQuoted(FLAGS_graph)};
+  if (!FLAGS_dataset.empty()) {
+    words.push_back("--dataset=" + ShellQuoted(FLAGS_dataset));
+  }
+  words.push_back("--data=RECORDS");
+  const std::vector<std::string> outputs = ParseNameList(FLAGS_outputs);
+  if (dataset.prediction().tensor().empty() ||
+      (GuessesDeclaration() && !outputs.empty())) {
+    words.push_back("--output=" + ShellQuoted(outputs.front()));
   }
   return absl::StrJoin(words, " ");
 }

@@ -14,7 +14,9 @@
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
 #include "graph/graph_index.h"
+#include "graph/signature_names.h"
 #include "graph/verify/verify.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 namespace {
@@ -316,6 +318,8 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
   int count = steps.size();
   if (options.stop_after >= 0) count = std::min(count, options.stop_after);
   WarnOfMissingNames(steps, options, *graph);
+  // A transform may replace an output by another node of the same name.
+  const tensorflow::SignatureDef signature = KeptSignature(*graph);
   std::set<std::string> missing = Missing(options.outputs, *graph);
   PipelineVerifier verifier(options);
   if (options.verify) {
@@ -333,6 +337,7 @@ absl::Status RunPipeline(const std::vector<TransformCall>& calls,
       REQUANT_RETURN_IF_ERROR(verifier.CheckAfter(steps[i], *graph));
     }
   }
+  KeepSignatureNames(signature, graph);
   return verifier.CheckEnd();
 }
 

@@ -67,7 +67,7 @@ namespace requant {
 namespace {
 
 ProgramHelp Help() {
-  return {
+  ProgramHelp help = {
       ProgramName(),
       "Turns the MatMul layers of a frozen float graph into eight-bit ones, "
       "whose ranges are computed in every run. Freeze them with requant "
@@ -78,6 +78,8 @@ ProgramHelp Help() {
       "--mode=eightbit --intel_cpu_eightbitize=True",
       {__FILE__},
       ""};
+  help.aliases = {{"out", "output"}};
+  return help;
 }
 
 std::optional<std::string> TruthProblem(const std::string& flag,

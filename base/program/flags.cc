@@ -67,6 +67,9 @@ class FlagSetter {
   // Takes the value of a flag without "=" from args[*next]. Returns an exit
   // code after an error, which has been printed.
   std::optional<int> Set(FlagArgument flag, size_t* next) {
+    for (const auto& [alias, name] : help_.aliases) {
+      if (flag.name == alias) flag.name = name;
+    }
     gflags::CommandLineFlagInfo info;
     if (!Find(&flag, &info)) return ReportUnknown(flag.name);
     if (!flag.value.has_value()) {

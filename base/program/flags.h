@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,6 +43,9 @@ struct ProgramHelp {
   std::vector<std::string> repeatable_flags = {};
   // Flags of `flag_files` that are not listed.
   std::vector<std::string> hidden_flags = {};
+  // Other spellings of flags, which are not listed either: {"out", "output"}
+  // lets --out=x mean --output=x.
+  std::vector<std::pair<std::string, std::string>> aliases = {};
 };
 
 // Sets gflags' flags from `args` (without the program name) and puts the other

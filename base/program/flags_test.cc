@@ -65,6 +65,15 @@ TEST_F(Flags, JoinsTheValuesOfARepeatableFlag) {
   EXPECT_THAT(HelpText(help_), HasSubstr("--in_graph=<string>..."));
 }
 
+TEST_F(Flags, TakesOtherSpellingsThatTheHelpDoesNotList) {
+  help_.aliases = {{"graph", "in_graph"}};
+  help_.repeatable_flags = {"in_graph"};
+  EXPECT_EQ(Parse({"--graph=a.pb", "--in_graph=b.pb", "--graph", "c.pb"}),
+            std::nullopt);
+  EXPECT_EQ(FLAGS_in_graph, "a.pb,b.pb,c.pb");
+  EXPECT_THAT(HelpText(help_), Not(HasSubstr("--graph")));
+}
+
 TEST_F(Flags, SuggestsTheNearestFlag) {
   EXPECT_EQ(Parse({"--in_grph=a.pb"}), kExitUsage);
   EXPECT_EQ(

@@ -24,6 +24,7 @@
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "graph/signature_names.h"
 #include "graph/verify/verify.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -74,17 +75,17 @@ std::vector<std::string> OutputsOf(const SignatureDef& signature) {
   return names;
 }
 
-// Returns the outputs of the serving signature, or of the only one.
-std::vector<std::string> ServedOutputs(const MetaGraphDef& meta) {
+// Returns the serving signature, or the only one.
+SignatureDef ServedSignature(const MetaGraphDef& meta) {
   const SignatureDef* chosen = nullptr;
   int count = 0;
   for (const auto& [key, signature] : meta.signature_def()) {
-    if (key == kServingSignature) return OutputsOf(signature);
+    if (key == kServingSignature) return signature;
     if (absl::StartsWith(key, kInternalPrefix)) continue;
     chosen = &signature;
     ++count;
   }
-  return count == 1 ? OutputsOf(*chosen) : std::vector<std::string>();
+  return count == 1 ? *chosen : SignatureDef();
 }
 
 std::vector<std::string> InitializersOf(const MetaGraphDef& meta) {
@@ -129,7 +130,7 @@ std::map<std::string, std::string> AssetsOf(const MetaGraphDef& meta,
 void TakeMetaGraph(MetaGraphDef meta, FreezeInput* model) {
   model->restore_op = NodeName(meta.saver_def().restore_op_name());
   model->initializers = InitializersOf(meta);
-  model->outputs = ServedOutputs(meta);
+  model->signature = ServedSignature(meta);
   model->graph = std::move(*meta.mutable_graph_def());
 }
 
@@ -268,7 +269,7 @@ absl::Status Freezer::ChooseOutputs() {
   for (const std::string& name : options_.outputs) {
     outputs.emplace_back(ParseTensorName(name).node);
   }
-  if (outputs.empty()) outputs = model_.outputs;
+  if (outputs.empty()) outputs = OutputsOf(model_.signature);
   if (outputs.empty()) {
     return absl::InvalidArgumentError(
         "which nodes are the outputs? Name them with --output_node_names "
@@ -456,6 +457,9 @@ absl::StatusOr<FrozenGraph> Freezer::Run() {
     if (options_.clear_devices) node.clear_device();
     // The program that wrote the graph noted this, and nothing keeps it true.
     node.mutable_attr()->erase("_output_shapes");
+  }
+  if (NeedsSignatureNames(model_.signature)) {
+    KeepSignatureNames(model_.signature, &graph());
   }
   REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/true));
   REQUANT_RETURN_IF_ERROR(Verify());

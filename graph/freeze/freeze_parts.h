@@ -17,6 +17,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 
@@ -30,8 +31,8 @@ struct FreezeInput {
   std::vector<std::string> initializers;
   // The asset files whose names nodes hold, by node.
   std::map<std::string, std::string> assets;
-  // The output nodes of the serving signature.
-  std::vector<std::string> outputs;
+  // The serving signature, or the only one; empty if there is none.
+  tensorflow::SignatureDef signature;
 };
 
 // Replaces function calls by the nodes of the functions' bodies.

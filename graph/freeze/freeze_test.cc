@@ -4,6 +4,7 @@
 #include <random>
 
 #include "graph/graph_io.h"
+#include "graph/signature_names.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -113,6 +114,28 @@ TEST_P(FreezeRealModel, GivesTheSameBytesEachTime) {
   const auto second = FreezeSavedModel(TestModel(GetParam()));
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_TRUE(*SerializeGraph(first->graph) == *SerializeGraph(second->graph));
+}
+
+TEST(Freeze, KeepsTheNamesOfTensorFlow2sSignatures) {
+  ASSERT_OK_AND_ASSIGN(const auto frozen,
+                       FreezeSavedModel(TestModel("functions")));
+  const tensorflow::SignatureDef kept = KeptSignature(frozen.graph);
+  EXPECT_EQ(kept.inputs().at("x").name(), "serving_default_x:0");
+  EXPECT_EQ(kept.inputs().at("ids").dtype(), tensorflow::DT_INT32);
+  EXPECT_THAT(kept.outputs().at("y").name(),
+              StartsWith("StatefulPartitionedCall:"));
+  EXPECT_NE(kept.outputs().at("y").name(), kept.outputs().at("norm").name());
+}
+
+// Published graphs are compared to the byte.
+TEST(Freeze, WritesNoNamesOfTensorFlow1sSignatures) {
+  ASSERT_OK_AND_ASSIGN(const auto frozen,
+                       FreezeSavedModel(TestModel("ref_variables")));
+  for (const NodeDef& node : frozen.graph.node()) {
+    for (const auto& [name, value] : node.attr()) {
+      EXPECT_THAT(name, Not(StartsWith("_requant")));
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, FreezeRealModel,

@@ -505,6 +505,13 @@ std::vector<std::string> SignatureNames(const MetaGraphDef& meta) {
   return names;
 }
 
+std::string MeantSignature(const MetaGraphDef& meta,
+                           const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  const std::vector<std::string> names = SignatureNames(meta);
+  return names.size() == 1 ? names.front() : "serving_default";
+}
+
 absl::Status CheckSignature(const MetaGraphDef& meta, const std::string& name,
                             const std::string& directory) {
   if (meta.signature_def().contains(name)) return absl::OkStatus();

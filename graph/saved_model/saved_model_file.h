@@ -107,6 +107,11 @@ class SavedModelReferences {
 // Returns the names of the user-visible signatures, sorted.
 std::vector<std::string> SignatureNames(const tensorflow::MetaGraphDef& meta);
 
+// Returns the name of the signature that is meant by `wanted`, which if empty
+// is the only one or serving_default. The model may not have it.
+std::string MeantSignature(const tensorflow::MetaGraphDef& meta,
+                           const std::string& wanted);
+
 // Fails if there is no signature with that name.
 absl::Status CheckSignature(const tensorflow::MetaGraphDef& meta,
                             const std::string& name,

@@ -93,7 +93,7 @@ absl::Status WithHint(const absl::Status& status) {
   if (!absl::IsAlreadyExists(status)) return status;
   return absl::AlreadyExistsError(
       absl::StrCat(status.message(),
-                   "; --overwrite replaces it, --out names another folder"));
+                   "; --overwrite replaces it, --output names another folder"));
 }
 
 std::string Gigabytes(int64_t bytes) {

@@ -241,16 +241,6 @@ int PointsOfWord(std::string_view word) {
   return Find(kPoints, word);
 }
 
-int PointsOfName(std::string_view name) {
-  constexpr int kScopePoints = 10;
-  const std::vector<std::string_view> parts = absl::StrSplit(name, '/');
-  int points = PointsOfWord(NameWord(parts.back()));
-  for (size_t i = 0; i + 1 < parts.size(); ++i) {
-    if (PointsOfWord(NameWord(parts[i])) > 0) return points + kScopePoints;
-  }
-  return points;
-}
-
 int PointsOfOp(std::string_view op) {
   static constexpr WordPoints kPoints[] = {
       {"ArgMax", 15}, {"LogSoftmax", 20}, {"Sigmoid", 20}, {"Softmax", 25},
@@ -306,6 +296,16 @@ bool EndsForwardPart(const NodeParts& parts, absl::Span<const Edge> consumers) {
 }
 
 }  // namespace
+
+int PointsOfName(std::string_view name) {
+  constexpr int kScopePoints = 10;
+  const std::vector<std::string_view> parts = absl::StrSplit(name, '/');
+  int points = PointsOfWord(NameWord(parts.back()));
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    if (PointsOfWord(NameWord(parts[i])) > 0) return points + kScopePoints;
+  }
+  return points;
+}
 
 bool IsInputOp(std::string_view op) {
   return IsOneOf(

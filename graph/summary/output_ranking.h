@@ -72,6 +72,9 @@ std::vector<RankedOutput> RankOutputs(
     const NodeParts& parts,
     const absl::flat_hash_map<int, int>& signature_nodes);
 
+// Returns the points of a node's or an output's name, as above.
+int PointsOfName(std::string_view name);
+
 // Returns whether the op feeds the graph: a placeholder, iterator or queue.
 bool IsInputOp(std::string_view op);
 bool IsVariableOp(std::string_view op);

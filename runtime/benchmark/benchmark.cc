@@ -22,6 +22,7 @@
 #include "runtime/benchmark/stream_pool.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/session/model.h"
+#include "runtime/session/model_signature.h"
 #include "runtime/statistics/paired_comparison.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "runtime/statistics/timing.h"
@@ -150,7 +151,7 @@ class Contender {
   absl::StatusOr<std::unique_ptr<ModelFunction>> MakeFunction(
       Model* model, bool trace) const {
     REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                             model->InputTensors(entry_.dataset()));
+                             model->ConnectInputs(entry_.dataset()));
     REQUANT_ASSIGN_OR_RETURN(
         const std::string output,
         PredictionTensor(*model, entry_.dataset(), inputs));

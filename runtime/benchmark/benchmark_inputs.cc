@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <random>
-#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -16,8 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "base/records/input_file.h"
 #include "base/status_macros.h"
-#include "graph/graph_io.h"
-#include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/npy.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -34,7 +31,6 @@ using tensorflow::Tensor;
 using tensorflow::TensorInfo;
 using tensorflow::TensorShape;
 
-constexpr char kDefaultSignature[] = "serving_default";
 constexpr char kLogits[] = "logits";
 constexpr char kTokens[] = "input_ids";
 constexpr int64_t kIdsOfUnknownVocabulary = 32;
@@ -225,7 +221,7 @@ absl::StatusOr<TokenArray> ReadTokenArray(const std::string& path,
   DatasetSpec spec;
   (*spec.mutable_numpy()->mutable_arrays())[kTokens] = path;
   InputSpec& input = *spec.add_input();
-  input.set_feature(kTokens);
+  input.add_feature(kTokens);
   input.set_placeholder(kTokens);
   input.set_dtype("int64");
   input.add_shape(header.shape[1]);
@@ -322,24 +318,6 @@ absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
   return batches;
 }
 
-absl::StatusOr<SignatureDef> ReadSignature(const ModelSpec& spec) {
-  const std::string directory = SavedModelDirectory(spec.path());
-  if (directory.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(spec.path(),
-                     " is no SavedModel: it has no signature to tell what it "
-                     "takes; name a folder with a saved_model.pb in it"));
-  }
-  REQUANT_ASSIGN_OR_RETURN(
-      const tensorflow::MetaGraphDef meta_graph,
-      ReadSavedModel(directory, std::set<std::string>(spec.tags().begin(),
-                                                      spec.tags().end())));
-  const std::string key =
-      spec.signature().empty() ? kDefaultSignature : spec.signature();
-  REQUANT_RETURN_IF_ERROR(CheckSignature(meta_graph, key, spec.path()));
-  return meta_graph.signature_def().at(key);
-}
-
 absl::StatusOr<std::string> FindTokenArray(const std::string& path) {
   std::error_code error;
   if (!fs::is_directory(path, error)) {
@@ -406,7 +384,7 @@ absl::StatusOr<SyntheticBatch> MakeSyntheticBatch(
   }
   for (const auto& [input, info] : inputs) {
     InputSpec& fed = *made.dataset.add_input();
-    fed.set_feature(input);
+    fed.add_feature(input);
     fed.set_placeholder(input);
     fed.set_dtype(tensorflow::DataTypeString(info.dtype()));
     if (synthetic.tokens().empty() || input != *token_input) {

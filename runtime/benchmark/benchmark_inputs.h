@@ -27,10 +27,6 @@ absl::StatusOr<std::vector<Batch>> PreloadBatches(const DatasetSpec& dataset,
                                                   int64_t max_batches,
                                                   int64_t max_bytes);
 
-// Returns the signature that `spec` names, or serving_default if it names none.
-// Fails if the SavedModel does not have it.
-absl::StatusOr<tensorflow::SignatureDef> ReadSignature(const ModelSpec& spec);
-
 // A token array holds texts as numbers: it is a NumPy file (.npy) of integers
 // with two dimensions and one text per row.
 //

@@ -184,13 +184,6 @@ TEST(MakeSyntheticBatch, AsksForTheOutput) {
                 "one to compute by --output"));
 }
 
-TEST(ReadSignature, SaysThatAGraphFileHasNone) {
-  ModelSpec spec;
-  spec.set_path("graph.pb");
-  EXPECT_THAT(ReadSignature(spec),
-              FailsWith(HasSubstr("graph.pb is no SavedModel")));
-}
-
 constexpr int64_t kMuch = 1 << 30;
 
 // Returns the sizes of a file's batches of up to two records.

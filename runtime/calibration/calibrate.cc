@@ -304,7 +304,7 @@ class CalibrationRun {
     REQUANT_ASSIGN_OR_RETURN(model_,
                              Model::Load(job_.model(), job_.session(), choose,
                                          /*extendable=*/job_.has_qdq()));
-    REQUANT_ASSIGN_OR_RETURN(inputs_, model_->InputTensors(job_.dataset()));
+    REQUANT_ASSIGN_OR_RETURN(inputs_, model_->ConnectInputs(job_.dataset()));
     if (job_.has_qdq()) {
       REQUANT_RETURN_IF_ERROR(RunError(model_->session().Extend(added),
                                        model_->path(),

@@ -45,7 +45,7 @@ TEST(CalibrationKey, ChangesWithAnythingThatChangesTheResult) {
       [](CalibrateJob* job) { job->set_moment_records(10); },
       [](CalibrateJob* job) { job->mutable_qdq()->add_op("MatMul"); },
       [](CalibrateJob* job) {
-        job->mutable_dataset()->add_input()->set_feature("x");
+        job->mutable_dataset()->add_input()->add_feature("x");
       },
       [](CalibrateJob* job) {
         TfRecordSource& source = *job->mutable_dataset()->mutable_tfrecord();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <thread>
+#include <type_traits>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -309,18 +310,50 @@ class PipelinedBatchSource : public BatchSource {
 
   absl::Status FillTensors(const std::vector<Piece>& pieces,
                            Batch* batch) const {
-    for (int i = 0; i < spec_.input_size(); ++i) {
-      REQUANT_ASSIGN_OR_RETURN(Tensor tensor, Join(pieces, batch->size, i));
-      if (spec_.input(i).feed_shape_size() > 0) {
-        tensor = Reshape(tensor, spec_.input(i).feed_shape());
+    int column = 0;
+    for (const InputSpec& input : spec_.input()) {
+      std::vector<Tensor> features(input.feature_size());
+      for (Tensor& feature : features) {
+        REQUANT_ASSIGN_OR_RETURN(feature, Join(pieces, batch->size, column++));
+      }
+      Tensor tensor = features.front();
+      if (features.size() > 1) {
+        REQUANT_ASSIGN_OR_RETURN(
+            tensor, SideBySide(features, columns_[column - 1], input.shape()));
+      }
+      if (input.feed_shape_size() > 0) {
+        tensor = Reshape(tensor, input.feed_shape());
       }
       batch->inputs.push_back(std::move(tensor));
     }
     if (spec_.has_label()) {
       REQUANT_ASSIGN_OR_RETURN(batch->labels,
-                               Join(pieces, batch->size, spec_.input_size()));
+                               Join(pieces, batch->size, column));
     }
     return absl::OkStatus();
+  }
+
+  // Returns a tensor of [records, shape...] whose rows have a value of each of
+  // `features`, which are [records].
+  static absl::StatusOr<Tensor> SideBySide(const std::vector<Tensor>& features,
+                                           Column column,
+                                           absl::Span<const int64_t> shape) {
+    const int64_t records = features.front().NumElements();
+    column.elements = features.size();
+    REQUANT_RETURN_IF_ERROR(
+        tensorflow::TensorShape::BuildTensorShape(shape, &column.shape));
+    REQUANT_ASSIGN_OR_RETURN(Tensor joined, AllocateRows(column, records));
+    VisitType(column.dtype, [&](auto* type) {
+      using Value = std::remove_pointer_t<decltype(type)>;
+      for (size_t f = 0; f < features.size(); ++f) {
+        const auto* from = static_cast<const Value*>(features[f].data());
+        auto* to = static_cast<Value*>(joined.data()) + f;
+        for (int64_t row = 0; row < records; ++row, to += features.size()) {
+          *to = from[row];
+        }
+      }
+    });
+    return joined;
   }
 
   // Reshapes a tensor; CheckFeedShape has ensured that the shape fits.
@@ -380,6 +413,10 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
   }
   REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<ChunkSource> source,
                            format->open(spec, columns));
+  for (Column& column : columns) {
+    // The format gives classes instead of strings.
+    if (column.vocabulary != nullptr) column.dtype = tensorflow::DT_INT64;
+  }
   return std::make_unique<PipelinedBatchSource>(
       spec, options, std::move(columns), std::move(source));
 }

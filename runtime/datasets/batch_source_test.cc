@@ -204,5 +204,58 @@ TEST(BatchSource, EstimatesTheNumberOfRecords) {
   }
 }
 
+TEST(BatchSource, JoinsFeaturesInTheirOrder) {
+  const DatasetSpec spec = SpecFromText(absl::StrCat(
+      "csv { files: '",
+      WriteTestFile("joined.csv", "a,b,s,t,y\n1,2,u,v,0\n3,,w,,1\n5,6,x,y,1\n"),
+      R"(' }
+      input { feature: ["b", "a"] placeholder: "p" dtype: "float" shape: [2, 1]
+              default_value: "-1" }
+      input { feature: "a" placeholder: "q" dtype: "int32" }
+      input { feature: ["t", "s", "y"] placeholder: "r" dtype: "string"
+              shape: 3 feed_shape: -1 default_value: "none" }
+      label { feature: "y" dtype: "int64" })"));
+  for (const int batch_size : {1, 2, 3}) {
+    const ReadResult result = ReadAll(spec, WithBatchSize(batch_size));
+    ASSERT_EQ(result.status, absl::OkStatus());
+    EXPECT_EQ(result.Values(0), (Strings{"2", "1", "-1", "3", "6", "5"}));
+    EXPECT_EQ(result.Values(1), (Strings{"1", "3", "5"}));
+    EXPECT_EQ(result.Values(2),
+              (Strings{"v", "u", "0", "none", "w", "1", "y", "x", "1"}));
+    EXPECT_EQ(result.batches[0].inputs[0].shape(),
+              tensorflow::TensorShape({batch_size, 2, 1}));
+    EXPECT_EQ(result.batches[0].inputs[2].shape(),
+              tensorflow::TensorShape({3 * batch_size}));
+    EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(0), 0);
+  }
+}
+
+TEST(BatchSource, GivesTheClassesOfTextLabels) {
+  const DatasetSpec spec = SpecFromText(absl::StrCat(
+      "csv { files: '",
+      WriteTestFile("classes.csv",
+                    "x,kind\n1,cat\n2,cow\n3,dog\n4,\"\"\n5,dog\n"),
+      R"(' }
+      input { feature: "x" placeholder: "p" dtype: "float" }
+      label { feature: "kind" dtype: "string" vocabulary: ["dog", "cat"] })"));
+  EXPECT_EQ(ReadAll(spec).status.message(),
+            "classes.csv:3: label \"kind\" has \"cow\", which is not in its "
+            "vocabulary");
+  BatchOptions options = WithBatchSize(2);
+  options.max_bad_records = 2;
+  const ReadResult result = ReadAll(spec, options);
+  ASSERT_EQ(result.status, absl::OkStatus());
+  EXPECT_EQ(result.Values(0), (Strings{"1", "3", "5"}));
+  EXPECT_EQ(result.bad_records, 2);
+  std::vector<int64_t> labels;
+  for (const Batch& batch : result.batches) {
+    ASSERT_EQ(batch.labels.dtype(), tensorflow::DT_INT64);
+    for (int64_t i = 0; i < batch.size; ++i) {
+      labels.push_back(batch.labels.flat<int64_t>()(i));
+    }
+  }
+  EXPECT_EQ(labels, (std::vector<int64_t>{1, 0, 0}));
+}
+
 }  // namespace
 }  // namespace requant::batch_source_test

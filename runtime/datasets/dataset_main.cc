@@ -34,7 +34,7 @@ DEFINE_string(format, "",
               "default); \"tfrecord\": records with features label, I1 ... "
               "I13, C1 ... C26; \"preprocessed\": records with features label, "
               "numeric_1, string_1 (preprocess, by default).");
-DEFINE_string(out, "", "The file to write; \"-\" for standard output.");
+DEFINE_string(output, "", "The file to write; \"-\" for standard output.");
 DEFINE_string(ranges, "",
               "Normalise the numeric columns by the ranges in this file, which "
               "preprocess --ranges_out wrote.");
@@ -86,10 +86,11 @@ ProgramHelp SynthesizeHelp() {
       "distribution: the same seed, split and row number give the same row on "
       "any machine.";
   help.usage =
-      "$0 --rows=100000 --split=eval --out=eval.csv\n"
+      "$0 --rows=100000 --split=eval --output=eval.csv\n"
       "$0 --format=preprocessed --ranges=ranges.json "
-      "--out=eval.tfrecords";
+      "--output=eval.tfrecords";
   help.flag_files = {__FILE__};
+  help.aliases = {{"out", "output"}};
   help.hidden_flags = {"out_dir", "ranges_out", "strict"};
   return help;
 }
@@ -105,9 +106,10 @@ ProgramHelp PreprocessHelp() {
       "category a blank.";
   help.usage =
       "$0 --out_dir=data train.csv eval.csv\n"
-      "$0 --ranges=ranges.json --out=day.tfrecords "
+      "$0 --ranges=ranges.json --output=day.tfrecords "
       "day.csv";
   help.flag_files = {__FILE__};
+  help.aliases = {{"out", "output"}};
   help.hidden_flags = {"rows", "seed", "split", "summary_out"};
   help.footer =
       "Without --ranges the files are read twice: once for the ranges.\n"
@@ -177,7 +179,8 @@ absl::StatusOr<Task> ReadSynthesize(const std::vector<std::string>& arguments) {
       OneOf("split", FLAGS_split, {"train", "calibration", "eval"}));
   task.split = static_cast<CriteoSplit>(split);
   REQUANT_ASSIGN_OR_RETURN(task.format, FormatFlag(CriteoFormat::kCsv));
-  if (FLAGS_out.empty()) return absl::InvalidArgumentError("--out is missing");
+  if (FLAGS_output.empty())
+    return absl::InvalidArgumentError("--output is missing");
   if (FLAGS_rows < 0) return absl::InvalidArgumentError("--rows is negative");
   if ((task.format == CriteoFormat::kPreprocessed) == FLAGS_ranges.empty()) {
     return absl::InvalidArgumentError(
@@ -199,7 +202,8 @@ absl::Status WriteRows(const Task& task, int fd, Totals* totals) {
   CriteoWriter writer(fd, task.format, task.ranges.value_or(NumericRanges{}),
                       FLAGS_buckets);
   CriteoRecord record;
-  Progress progress({absl::StrCat("writing ", FLAGS_out), "rows", FLAGS_rows});
+  Progress progress(
+      {absl::StrCat("writing ", FLAGS_output), "rows", FLAGS_rows});
   for (int64_t row = 0; row < FLAGS_rows; ++row) {
     const double probability = next_row(&record);
     totals->positives += record.label;
@@ -224,7 +228,7 @@ std::string TotalsAsJson(const Totals& totals) {
 absl::Status Synthesize(const Task& task) {
   Totals totals;
   std::vector<FileToWrite> outputs = {
-      {FLAGS_out == "-" ? "/dev/stdout" : FLAGS_out,
+      {FLAGS_output == "-" ? "/dev/stdout" : FLAGS_output,
        [&](int fd) { return WriteRows(task, fd, &totals); }}};
   if (!FLAGS_summary_out.empty()) {
     outputs.push_back({FLAGS_summary_out, [&](int fd) {
@@ -249,7 +253,8 @@ std::string Stem(std::string_view path) {
 }
 
 std::string OutputName(const std::string& input, CriteoFormat format) {
-  if (!FLAGS_out.empty()) return FLAGS_out == "-" ? "/dev/stdout" : FLAGS_out;
+  if (!FLAGS_output.empty())
+    return FLAGS_output == "-" ? "/dev/stdout" : FLAGS_output;
   return absl::StrCat(FLAGS_out_dir, "/dataset_",
                       format == CriteoFormat::kTfRecord       ? "raw_"
                       : format == CriteoFormat::kPreprocessed ? "preprocessed_"
@@ -263,14 +268,14 @@ absl::StatusOr<Task> ReadPreprocess(const std::vector<std::string>& inputs) {
   REQUANT_ASSIGN_OR_RETURN(task.format,
                            FormatFlag(CriteoFormat::kPreprocessed));
   if (inputs.empty()) return absl::InvalidArgumentError("no file is given");
-  if (!FLAGS_out.empty() && inputs.size() > 1) {
+  if (!FLAGS_output.empty() && inputs.size() > 1) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "--out is one file for ", inputs.size(), " inputs; use --out_dir"));
+        "--output is one file for ", inputs.size(), " inputs; use --out_dir"));
   }
   std::set<std::string> outputs;
   for (const std::string& input : inputs) {
-    if (input == "-" && FLAGS_out.empty()) {
-      return absl::InvalidArgumentError("standard input needs --out");
+    if (input == "-" && FLAGS_output.empty()) {
+      return absl::InvalidArgumentError("standard input needs --output");
     }
     task.files.push_back({input, OutputName(input, task.format)});
     if (!outputs.insert(task.files.back().output).second) {

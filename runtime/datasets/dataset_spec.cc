@@ -5,12 +5,14 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/files/files.h"
@@ -73,24 +75,60 @@ std::string_view PlaceholderNode(std::string_view placeholder) {
   return placeholder;
 }
 
+// Checks the name of a placeholder that `what`, such as "an input", feeds.
+absl::Status CheckPlaceholder(const std::string& placeholder,
+                              std::string_view what, const Block& block) {
+  const std::string_view node = PlaceholderNode(placeholder);
+  if (node.empty()) {
+    return block.Refuse("placeholder",
+                        absl::StrCat(what, " has no placeholder"));
+  }
+  if (!absl::StrContains(node, ':') && node[0] != '^') {
+    return absl::OkStatus();
+  }
+  return block.Refuse(
+      "placeholder",
+      absl::StrCat("\"", placeholder,
+                   "\" is no placeholder: write \"name\" or \"name:0\""));
+}
+
+// Checks the features of an input whose records have `elements` elements.
+absl::Status CheckFeatures(const InputSpec& input, int64_t elements,
+                           const Block& block) {
+  std::set<std::string_view> names;
+  for (int i = 0; i < input.feature_size(); ++i) {
+    if (input.feature(i).empty()) {
+      return block.Refuse("feature", "a feature has no name", i);
+    }
+    if (!names.insert(input.feature(i)).second) {
+      return block.Refuse("feature",
+                          absl::StrCat("feature \"", input.feature(i),
+                                       "\" is joined with itself"),
+                          i);
+    }
+  }
+  if (input.feature_size() < 2 || input.feature_size() == elements) {
+    return absl::OkStatus();
+  }
+  return block.Refuse(
+      "shape",
+      absl::StrCat("an input of ", input.feature_size(),
+                   " features, which are one value each, has a shape of as "
+                   "many elements, such as shape: ",
+                   input.feature_size(), ", not of ", elements));
+}
+
 absl::Status CheckInput(const InputSpec& input, const Block& block) {
   if (input.feature().empty()) {
     return block.Refuse("feature", "an input has no feature");
   }
-  const std::string_view node = PlaceholderNode(input.placeholder());
-  if (node.empty()) {
-    return block.Refuse("placeholder", "an input has no placeholder");
-  }
-  if (absl::StrContains(node, ':') || node[0] == '^') {
-    return block.Refuse("placeholder",
-                        absl::StrCat("\"", input.placeholder(),
-                                     "\" is no placeholder: write \"name\" or "
-                                     "\"name:0\""));
-  }
+  REQUANT_RETURN_IF_ERROR(
+      CheckPlaceholder(input.placeholder(), "an input", block));
   const auto dtype = ParseDtype(input.dtype());
   REQUANT_RETURN_IF_ERROR(block.At("dtype", dtype.status()));
   const auto elements = CountElements(input.shape());
   REQUANT_RETURN_IF_ERROR(block.At("shape", elements.status()));
+  REQUANT_RETURN_IF_ERROR(CheckFeatures(input, *elements, block));
   if (input.feed_shape_size() > 0) {
     REQUANT_RETURN_IF_ERROR(
         block.At("feed_shape", CheckFeedShape(input.feed_shape(), *elements)));
@@ -103,16 +141,52 @@ absl::Status CheckInput(const InputSpec& input, const Block& block) {
                       absl::StrCat("default_value ", status.message()));
 }
 
+absl::Status CheckConstant(const ConstantSpec& constant, const Block& block) {
+  REQUANT_RETURN_IF_ERROR(
+      CheckPlaceholder(constant.placeholder(), "a constant", block));
+  REQUANT_RETURN_IF_ERROR(
+      block.At("dtype", ParseDtype(constant.dtype()).status()));
+  REQUANT_RETURN_IF_ERROR(
+      block.At("shape", CountElements(constant.shape()).status()));
+  return block.At("value", ConstantTensor(constant).status());
+}
+
 absl::Status CheckInputs(const DatasetSpec& spec, const Block& root) {
-  std::map<std::string_view, int> placeholders;
+  std::set<std::string_view> placeholders;
+  const auto add = [&](const std::string& placeholder, const Block& block) {
+    if (placeholders.insert(PlaceholderNode(placeholder)).second) {
+      return absl::OkStatus();
+    }
+    return block.Refuse(
+        "placeholder",
+        absl::StrCat("placeholder \"", placeholder, "\" is fed twice"));
+  };
   for (int i = 0; i < spec.input_size(); ++i) {
     const Block block = root.Nested("input", i);
     REQUANT_RETURN_IF_ERROR(CheckInput(spec.input(i), block));
-    const std::string& placeholder = spec.input(i).placeholder();
-    if (!placeholders.emplace(PlaceholderNode(placeholder), i).second) {
-      return block.Refuse(
-          "placeholder",
-          absl::StrCat("placeholder \"", placeholder, "\" is fed twice"));
+    REQUANT_RETURN_IF_ERROR(add(spec.input(i).placeholder(), block));
+  }
+  for (int i = 0; i < spec.constant_size(); ++i) {
+    const Block block = root.Nested("constant", i);
+    REQUANT_RETURN_IF_ERROR(CheckConstant(spec.constant(i), block));
+    REQUANT_RETURN_IF_ERROR(add(spec.constant(i).placeholder(), block));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckVocabulary(const LabelSpec& label, const Block& block) {
+  if (label.vocabulary_size() > 0 && !label.vocabulary_file().empty()) {
+    return block.Refuse("vocabulary_file",
+                        "the label has both a vocabulary and a "
+                        "vocabulary_file; give one of them");
+  }
+  std::set<std::string_view> known;
+  for (int i = 0; i < label.vocabulary_size(); ++i) {
+    if (!known.insert(label.vocabulary(i)).second) {
+      return block.Refuse("vocabulary",
+                          absl::StrCat("\"", label.vocabulary(i),
+                                       "\" is twice in the vocabulary"),
+                          i);
     }
   }
   return absl::OkStatus();
@@ -124,11 +198,19 @@ absl::Status CheckLabel(const LabelSpec& label, const Block& block) {
   }
   const auto dtype = ParseDtype(label.dtype());
   REQUANT_RETURN_IF_ERROR(block.At("dtype", dtype.status()));
-  if (*dtype == tensorflow::DT_STRING) {
-    return block.Refuse("dtype",
-                        "labels are numbers, such as int64: a label of dtype "
-                        "string cannot be scored");
+  const bool has_vocabulary =
+      label.vocabulary_size() > 0 || !label.vocabulary_file().empty();
+  if (*dtype == tensorflow::DT_STRING && !has_vocabulary) {
+    return block.Refuse(
+        "dtype",
+        "labels are numbers, such as int64: a label of dtype string cannot be "
+        "scored without a vocabulary, which lists the texts of the classes");
   }
+  if (*dtype != tensorflow::DT_STRING && has_vocabulary) {
+    return block.Refuse("dtype",
+                        "a label with a vocabulary is of dtype string");
+  }
+  REQUANT_RETURN_IF_ERROR(CheckVocabulary(label, block));
   return block.At("shape", CountElements(label.shape()).status());
 }
 
@@ -245,12 +327,54 @@ absl::Status ExpandArrays(const std::string& folder, const Block& block,
   return absl::OkStatus();
 }
 
+// Returns the folder of the declaration, "" or with a slash at its end.
+std::string FolderOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
+// Reads the vocabulary's file, a text per line, into the label.
+absl::Status ReadVocabularyFile(const std::string& file, LabelSpec* label) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           ReadFile(file, kMaxDeclarationBytes));
+  std::map<std::string_view, int> lines;
+  std::vector<std::string_view> texts = absl::StrSplit(content, '\n');
+  if (texts.back().empty()) texts.pop_back();
+  for (std::string_view text : texts) {
+    absl::ConsumeSuffix(&text, "\r");
+    const int line = label->vocabulary_size() + 1;
+    const auto [first, is_new] = lines.emplace(text, line);
+    if (text.empty() || !is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file, ":", line, ": ",
+          text.empty() ? "a line of a vocabulary is empty"
+                       : absl::StrCat("\"", text, "\" is also in line ",
+                                      first->second)));
+    }
+    label->add_vocabulary(text);
+  }
+  if (!texts.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(file, " is empty; a vocabulary has a text per line"));
+}
+
+// Reads the vocabulary that the declaration names a file of, and replaces the
+// file's name by its path.
+absl::Status ResolveVocabulary(const std::string& path, const Block& root,
+                               DatasetSpec* spec) {
+  if (spec->label().vocabulary_file().empty()) return absl::OkStatus();
+  LabelSpec& label = *spec->mutable_label();
+  if (!absl::StartsWith(label.vocabulary_file(), "/")) {
+    label.set_vocabulary_file(FolderOf(path) + label.vocabulary_file());
+  }
+  return root.Nested("label").At(
+      "vocabulary_file", ReadVocabularyFile(label.vocabulary_file(), &label));
+}
+
 // Replaces names and globs with the paths of existing files.
 absl::Status ResolveFiles(const std::string& path, const Block& block,
                           DatasetSpec* spec) {
-  const size_t slash = path.rfind('/');
-  const std::string folder =
-      slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string folder = FolderOf(path);
   RepeatedPtrField<std::string>* const files = FormatOf(*spec)->files(spec);
   REQUANT_RETURN_IF_ERROR(ExpandFiles(folder, block, files));
   const bool has_arrays = spec->has_numpy() && !spec->numpy().arrays().empty();
@@ -265,13 +389,10 @@ absl::Status ResolveFiles(const std::string& path, const Block& block,
 absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
                           DatasetSpec* spec) {
   if (spec->has_numpy()) spec->mutable_numpy()->clear_arrays();
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                           ExistingFiles(replacements));
   RepeatedPtrField<std::string>* const files = FormatOf(*spec)->files(spec);
-  files->Clear();
-  for (const std::string& replacement : replacements) {
-    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> found,
-                             Expand(replacement, ""));
-    for (const std::string& file : found) *files->Add() = file;
-  }
+  files->Assign(found.begin(), found.end());
   return absl::OkStatus();
 }
 
@@ -299,6 +420,7 @@ absl::StatusOr<DatasetSpec> ParseSpec(const std::string& path,
         absl::StrCat(path, " is not a dataset declaration"));
   }
   REQUANT_RETURN_IF_ERROR(CheckSpec(spec, Root(path, tree)));
+  REQUANT_RETURN_IF_ERROR(ResolveVocabulary(path, Root(path, tree), &spec));
   return spec;
 }
 
@@ -314,6 +436,17 @@ absl::StatusOr<DatasetSpec> ReadDatasetSpec(
                          &spec)
           : ReplaceFiles(files, &spec));
   return spec;
+}
+
+absl::StatusOr<std::vector<std::string>> ExistingFiles(
+    const std::vector<std::string>& names) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) {
+    REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> found,
+                             Expand(name, ""));
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
 }
 
 absl::StatusOr<DatasetSpec> ReadDatasetDeclaration(const std::string& path) {

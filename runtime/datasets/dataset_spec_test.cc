@@ -105,7 +105,104 @@ TEST(ReadDatasetSpec, RefusesUnknownTypes) {
 TEST(ReadDatasetSpec, RefusesLabelsThatAreNoNumbers) {
   EXPECT_EQ(Problem(GoodWith("dtype: \"int64\"", "dtype: \"string\"")),
             "F:8: labels are numbers, such as int64: a label of dtype string "
-            "cannot be scored");
+            "cannot be scored without a vocabulary, which lists the texts of "
+            "the classes");
+}
+
+TEST(ReadDatasetSpec, RefusesFeaturesThatCannotBeJoined) {
+  EXPECT_EQ(Problem(GoodWith("feature: \"x\"", "feature: ['x', 'y']")),
+            "F:6: an input of 2 features, which are one value each, has a "
+            "shape of as many elements, such as shape: 2, not of 13");
+  EXPECT_EQ(Problem(GoodWith("feature: \"x\"", "feature: 'x'\nfeature: 'x'")),
+            "F:4: feature \"x\" is joined with itself");
+  EXPECT_EQ(Problem(GoodWith("feature: \"x\"", "feature: 'x'\nfeature: ''")),
+            "F:4: a feature has no name");
+  EXPECT_EQ(Problem(absl::StrCat(
+                kGood,
+                "input { feature: ['a', 'b'] placeholder: 'q' dtype: 'bool' "
+                "shape: [1, 2] }")),
+            "");
+}
+
+constexpr char kConstant[] = R"(constant {
+  placeholder: "keep_prob"
+  dtype: "float"
+  value: "1"
+})";
+
+// Returns the error of a declaration with a constant, which starts in line 9.
+std::string ConstantProblem(const std::string& from, const std::string& to) {
+  return Problem(
+      absl::StrCat(kGood, absl::StrReplaceAll(kConstant, {{from, to}})));
+}
+
+TEST(ReadDatasetSpec, ChecksConstants) {
+  EXPECT_EQ(ConstantProblem("", ""), "");
+  EXPECT_EQ(ConstantProblem("\"1\"", "\"1\"\nshape: [2, 3]"), "");
+  EXPECT_EQ(ConstantProblem("\"keep_prob\"", "\"\""),
+            "F:10: a constant has no placeholder");
+  EXPECT_EQ(ConstantProblem("keep_prob", "^keep_prob"),
+            "F:10: \"^keep_prob\" is no placeholder: write \"name\" or "
+            "\"name:0\"");
+  EXPECT_EQ(ConstantProblem("keep_prob", "p:0"),
+            "F:10: placeholder \"p:0\" is fed twice");
+  EXPECT_THAT(ConstantProblem("\"float\"", "\"flaot\""),
+              StartsWith("F:11: unknown dtype \"flaot\""));
+  EXPECT_EQ(ConstantProblem("\"1\"", "\"one\""), "F:12: \"one\" is no float");
+  EXPECT_EQ(ConstantProblem("value: \"1\"", ""),
+            "F:9: a constant of 1 element has one value, not 0");
+  EXPECT_EQ(ConstantProblem("\"1\"", "['1', '2'] shape: 3"),
+            "F:12: a constant of 3 elements has one value for all or one for "
+            "each, not 2");
+  EXPECT_THAT(ConstantProblem("\"1\"", "\"1\" shape: 0"),
+              StartsWith("F:12: shape has 0;"));
+  EXPECT_EQ(ConstantProblem("\"1\"", "\"1\" shape: [2048, 1024]"),
+            "F:12: a constant of 2097152 elements is too large; 1048576 are "
+            "the most");
+}
+
+// Returns the error of a label with these further fields.
+std::string LabelProblem(const std::string& fields,
+                         const std::string& dtype = "string") {
+  return Problem(
+      GoodWith("dtype: \"int64\" }",
+               absl::StrCat("dtype: \"", dtype, "\"\n", fields, " }")));
+}
+
+TEST(ReadDatasetSpec, ChecksVocabularies) {
+  EXPECT_EQ(LabelProblem("vocabulary: ['no', 'yes']"), "");
+  EXPECT_EQ(LabelProblem("vocabulary: 'no'\nvocabulary: 'no'"),
+            "F:10: \"no\" is twice in the vocabulary");
+  EXPECT_EQ(LabelProblem("vocabulary: 'no'", "int64"),
+            "F:8: a label with a vocabulary is of dtype string");
+  WriteTestFile("words.txt", "no\r\nyes\n");
+  EXPECT_EQ(LabelProblem("vocabulary_file: 'words.txt'"), "");
+  EXPECT_EQ(LabelProblem("vocabulary: 'no'\nvocabulary_file: 'words.txt'"),
+            "F:10: the label has both a vocabulary and a vocabulary_file; give "
+            "one of them");
+  EXPECT_EQ(LabelProblem("vocabulary_file: 'no_words.txt'"),
+            "F:9: cannot read T/no_words.txt: No such file or directory");
+  for (const auto& [content, problem] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"", " is empty; a vocabulary has a text per line"},
+           {"a\n\nb\n", ":2: a line of a vocabulary is empty"},
+           {"a\nb\na", ":3: \"a\" is also in line 1"}}) {
+    WriteTestFile("bad_words.txt", content);
+    EXPECT_EQ(LabelProblem("vocabulary_file: 'bad_words.txt'"),
+              absl::StrCat("F:9: T/bad_words.txt", problem));
+  }
+}
+
+TEST(ReadDatasetSpec, ReadsTheVocabularysFileEvenForRecordsToCome) {
+  WriteTestFile("words.txt", "no\r\nyes\n");
+  const std::string path = WriteTestFile(
+      "vocabulary.textproto", "tfrecord { files: 'absent' }" + Input() +
+                                  "label { feature: 'l' dtype: 'string' "
+                                  "vocabulary_file: 'words.txt' }");
+  const auto spec = ReadDatasetDeclaration(path);
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_THAT(spec->label().vocabulary(), ElementsAre("no", "yes"));
+  EXPECT_EQ(spec->label().vocabulary_file(), testing::TempDir() + "/words.txt");
 }
 
 TEST(ReadDatasetSpec, TakesNamesThatAreNotUtf8) {
@@ -239,13 +336,29 @@ TEST(ReadDatasetDeclaration, DoesNotLookForTheFiles) {
 // Whatever the text, reading it returns and does not crash.
 TEST(ReadDatasetSpec, SurvivesMutations) {
   std::mt19937 random(1);
-  const std::vector<std::string> pieces = {
-      "shape: ",       "[-1", "9223372036854775807",  "{", "}",     "'",
-      "feed_shape: 0", ":",   "default_value: 'nan'", "#", "label", "\n"};
+  const std::vector<std::string> pieces = {"shape: ",
+                                           "[-1",
+                                           "9223372036854775807",
+                                           "{",
+                                           "}",
+                                           "'",
+                                           "feed_shape: 0",
+                                           ":",
+                                           "default_value: 'nan'",
+                                           "#",
+                                           "label",
+                                           "\n",
+                                           "feature: 'z'",
+                                           "vocabulary: 'a'",
+                                           "vocabulary_file: 'one.rec'",
+                                           "constant {",
+                                           "value: '1'",
+                                           "dtype: 'string'"};
   const std::string seed = absl::StrCat(
       kGood,
       "input { feature: 'y' placeholder: 'q' dtype: 'int32' shape: [2, 3] "
-      "feed_shape: [-1, 3] default_value: '4' }");
+      "feed_shape: [-1, 3] default_value: '4' }\n"
+      "constant { placeholder: 'c' dtype: 'half' shape: 2 value: ['1', '2'] }");
   const int rounds = FuzzRounds(300);
   for (int round = 0; round < rounds; ++round) {
     const std::string problem = Problem(MutatedText(seed, pieces, &random));

@@ -162,7 +162,7 @@ TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
   const std::pair<std::vector<std::string>, std::string> cases[] = {
       {{}, "Commands:"},
       {{"synthesise"}, "did you mean \"synthesize\""},
-      {{"synthesize"}, "--out is missing"},
+      {{"synthesize"}, "--output is missing"},
       {{"synthesize", out, "--rows=-1"}, "--rows"},
       {{"synthesize", out, "--split=test"}, "--split is"},
       {{"synthesize", out, "--format=parquet"}, "--format is"},
@@ -175,7 +175,7 @@ TEST_F(Dataset, MistakesOnTheCommandLineAreUsageErrors) {
       {{"preprocess", "--buckets=0", "x.csv"}, "--buckets"},
       {{"preprocess", out, "x.csv", "y.csv"}, "use --out_dir"},
       {{"preprocess", "a/x.csv", "b/x.csv"}, "two inputs"},
-      {{"preprocess", "-"}, "standard input needs --out"},
+      {{"preprocess", "-"}, "standard input needs --output"},
       {{"preprocess", "--ranges=a", "--ranges_out=b", "x.csv"}, "--ranges_out"},
   };
   for (const auto& [arguments, message] : cases) {

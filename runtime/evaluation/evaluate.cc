@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
     const EvaluateOptions& options, Model* model,
     const std::vector<std::string>& tensors) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           model->InputTensors(options.dataset));
+                           model->ConnectInputs(options.dataset));
   return ModelFunction::Make(model, inputs, tensors,
                              /*in_caller_thread=*/options.streams > 1);
 }

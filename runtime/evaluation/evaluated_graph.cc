@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<EvaluatedGraph>> EvaluatedGraph::Load(
 absl::Status EvaluatedGraph::Connect() {
   const DatasetSpec& dataset = options_.dataset;
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> inputs,
-                           model_->InputTensors(dataset));
+                           model_->ConnectInputs(dataset));
   REQUANT_ASSIGN_OR_RETURN(output_name_,
                            PredictionTensor(*model_, dataset, inputs));
   std::vector<std::string> outputs = {output_name_};

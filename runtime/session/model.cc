@@ -19,6 +19,7 @@
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
+#include "graph/signature_names.h"
 #include "graph/tensorflow_library.h"
 #include "runtime/datasets/formats/column.h"
 #include "tensorflow/cc/saved_model/loader.h"
@@ -100,6 +101,7 @@ absl::Status Model::LoadGraph(const SessionOptions& options,
                               const GraphInspector& inspect) {
   REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
   IndexNodes(graph);
+  signature_ = KeptSignature(graph);
   if (const std::string variables = VariablesOf(graph); !variables.empty()) {
     no_values_ = absl::StrCat(path_, " has ", variables,
                               ", and a graph file holds no values for them: "
@@ -132,8 +134,7 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
                               ", but their values are missing: there is no ",
                               checkpoint, ".index");
   }
-  const std::string key =
-      spec.signature().empty() ? "serving_default" : spec.signature();
+  const std::string key = MeantSignature(meta_graph, spec.signature());
   const auto signature = meta_graph.signature_def().find(key);
   if (signature != meta_graph.signature_def().end()) {
     signature_ = signature->second;
@@ -201,6 +202,10 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
   for (const auto& [node, type] : nodes_) {
     if (!is_input || type != tensorflow::DT_INVALID) known.push_back(node);
   }
+  const auto add_keys = [&](const auto& tensors) {
+    for (const auto& [key, info] : tensors) known.push_back(key);
+  };
+  add_keys(is_input ? signature_.inputs() : signature_.outputs());
   // If several names are equally close, the first is suggested.
   std::sort(known.begin(), known.end());
   return absl::NotFoundError(
@@ -209,23 +214,35 @@ absl::StatusOr<std::string> Model::ExistingTensor(const std::string& name,
                    "; requant summarize lists its inputs and outputs"));
 }
 
-absl::StatusOr<std::vector<std::string>> Model::InputTensors(
-    const DatasetSpec& dataset) const {
+absl::StatusOr<std::string> Model::FedTensor(const std::string& placeholder,
+                                             const std::string& dtype) const {
+  REQUANT_ASSIGN_OR_RETURN(std::string tensor, InputTensor(placeholder));
+  REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(dtype));
+  const auto node = nodes_.find(NodeOf(tensor));
+  if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
+      node->second == type) {
+    return tensor;
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the placeholder ", tensor, " of ", path_, " takes ",
+      tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
+      tensorflow::DataTypeString(type), ": change its dtype there"));
+}
+
+absl::StatusOr<std::vector<std::string>> Model::ConnectInputs(
+    const DatasetSpec& dataset) {
   std::vector<std::string> tensors;
   for (const InputSpec& input : dataset.input()) {
-    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                             InputTensor(input.placeholder()));
-    REQUANT_ASSIGN_OR_RETURN(const DataType type, ParseDtype(input.dtype()));
-    tensors.push_back(tensor);
-    const auto node = nodes_.find(NodeOf(tensor));
-    if (node == nodes_.end() || node->second == tensorflow::DT_INVALID ||
-        node->second == type) {
-      continue;
-    }
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the placeholder ", tensor, " of ", path_, " takes ",
-        tensorflow::DataTypeString(node->second), ", but the dataset feeds ",
-        tensorflow::DataTypeString(type), ": change its dtype there"));
+    REQUANT_ASSIGN_OR_RETURN(tensors.emplace_back(),
+                             FedTensor(input.placeholder(), input.dtype()));
+  }
+  constants_.clear();
+  for (const ConstantSpec& constant : dataset.constant()) {
+    REQUANT_ASSIGN_OR_RETURN(
+        std::string tensor,
+        FedTensor(constant.placeholder(), constant.dtype()));
+    REQUANT_ASSIGN_OR_RETURN(Tensor value, ConstantTensor(constant));
+    constants_.emplace_back(std::move(tensor), std::move(value));
   }
   return tensors;
 }
@@ -251,6 +268,10 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
   std::unique_ptr<ModelFunction> function(new ModelFunction(model));
   tensorflow::CallableOptions callable;
   for (const std::string& input : input_tensors) callable.add_feed(input);
+  for (const auto& [tensor, value] : model->constants_) {
+    callable.add_feed(tensor);
+    function->constants_.push_back(value);
+  }
   for (const std::string& output : output_tensors) {
     const auto input =
         std::find(input_tensors.begin(), input_tensors.end(), output);
@@ -283,8 +304,13 @@ absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
                                 tensorflow::RunMetadata* metadata) {
   std::vector<Tensor> fetched;
   if (handle_.has_value()) {
-    const absl::Status status =
-        model_->session().RunCallable(*handle_, inputs, &fetched, metadata);
+    std::vector<Tensor> feeds;
+    if (!constants_.empty()) {
+      feeds = inputs;
+      feeds.insert(feeds.end(), constants_.begin(), constants_.end());
+    }
+    const absl::Status status = model_->session().RunCallable(
+        *handle_, constants_.empty() ? inputs : feeds, &fetched, metadata);
     REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
     REQUANT_RETURN_IF_ERROR(status);
   }

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -48,20 +49,22 @@ class Model {
 
   // Returns the path as given in the ModelSpec.
   const std::string& path() const { return path_; }
-  // Returns a SavedModel's signature, which is empty if there is none.
+  // Returns a SavedModel's signature, or what a graph kept of it when it was
+  // frozen (graph/signature_names.h); empty if there is none.
   const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
 
-  // Return the tensor ("name:0") that `name` means: a key of the SavedModel's
-  // signature, the name of a node or tensor, or that name with or without the
-  // prefix "import/", which the recipe's fourth step adds.
+  // Return the tensor ("name:0") that `name` means: a key of signature(), the
+  // name of a node or tensor, or that name with or without the prefix
+  // "import/", which the recipe's fourth step adds.
   absl::StatusOr<std::string> InputTensor(const std::string& name) const;
   absl::StatusOr<std::string> OutputTensor(const std::string& name) const;
 
-  // Returns the tensors that the dataset's inputs feed, in order. Fails, naming
-  // the input, if a placeholder takes another type.
-  absl::StatusOr<std::vector<std::string>> InputTensors(
-      const DatasetSpec& dataset) const;
+  // Returns the tensors that the dataset's inputs feed, in order. From now on
+  // the functions that are made of this model are also fed the dataset's
+  // constants. Fails, naming the input, if a placeholder takes another type.
+  absl::StatusOr<std::vector<std::string>> ConnectInputs(
+      const DatasetSpec& dataset);
 
   // Returns the error to report instead of `failure`, a run's error, if
   // variables without values caused it; else OK.
@@ -78,6 +81,9 @@ class Model {
   void IndexNodes(const tensorflow::GraphDef& graph);
   absl::StatusOr<std::string> ExistingTensor(const std::string& name,
                                              bool is_input) const;
+  // Returns the tensor of a placeholder that takes the type `dtype`.
+  absl::StatusOr<std::string> FedTensor(const std::string& placeholder,
+                                        const std::string& dtype) const;
 
   std::string path_;
   // The message about variables whose values are in no file; "" without any.
@@ -86,6 +92,10 @@ class Model {
   tensorflow::SignatureDef signature_;
   // Every node, with its type if it is a placeholder.
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
+  // Tensors that are fed the same values in every run.
+  std::vector<std::pair<std::string, tensorflow::Tensor>> constants_;
+
+  friend class ModelFunction;
 };
 
 // Returns the tensor of `model` that is the dataset's prediction. Fails if it
@@ -121,6 +131,8 @@ class ModelFunction {
   Model* const model_;
   // Unset when nothing is fetched.
   std::optional<tensorflow::Session::CallableHandle> handle_;
+  // The values that are fed after the inputs.
+  std::vector<tensorflow::Tensor> constants_;
   // The index of the input that each output is, or -1 if it is fetched.
   std::vector<int> fed_;
 };

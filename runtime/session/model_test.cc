@@ -71,6 +71,20 @@ TEST(Model, FindsNamesWithAndWithoutTheImportPrefix) {
   EXPECT_EQ(*model->OutputTensor("import/twice"), "twice:0");
 }
 
+TEST(Model, FindsTheNamesThatAGraphKeptOfASignature) {
+  const auto model = Load(GraphFile("kept.pb", R"(
+    serving_default_x = Placeholder dtype=float _requant_inputs=['0:x']
+    call = IdentityN(serving_default_x, serving_default_x) T=[float,float]
+        _requant_outputs=['0:first','1:second']
+  )"));
+  ASSERT_OK(model);
+  EXPECT_EQ(*(*model)->InputTensor("x"), "serving_default_x:0");
+  EXPECT_EQ(*(*model)->InputTensor("serving_default_x"), "serving_default_x:0");
+  EXPECT_EQ(*(*model)->OutputTensor("second"), "call:1");
+  EXPECT_THAT((*model)->OutputTensor("secend").status().message(),
+              HasSubstr("did you mean \"second\""));
+}
+
 TEST(Model, SuggestsANameForOneThatIsMissing) {
   const auto model = LoadDouble();
   EXPECT_THAT(model->OutputTensor("twise").status().message(),
@@ -99,12 +113,51 @@ DatasetSpec FeedX(const std::string& dtype) {
   return dataset;
 }
 
-TEST(InputTensors, AreThoseThatTheDatasetFeeds) {
+TEST(ConnectInputs, GivesThoseThatTheDatasetFeeds) {
   const auto model = LoadDouble();
-  EXPECT_THAT(model->InputTensors(FeedX("float")).value(),
+  EXPECT_THAT(model->ConnectInputs(FeedX("float")).value(),
               ElementsAre("import/x:0"));
-  EXPECT_THAT(model->InputTensors(FeedX("int64")).status().message(),
+  EXPECT_THAT(model->ConnectInputs(FeedX("int64")).status().message(),
               HasSubstr("takes float, but the dataset feeds int64"));
+}
+
+TEST(ConnectInputs, FeedsConstantsInEveryRun) {
+  const auto model = Load(GraphFile("constants.pb", R"(
+    x = Placeholder dtype=float shape=<?>
+    keep_prob = Placeholder dtype=float shape=<>
+    weights = PlaceholderWithDefault(zeros) dtype=float shape=<2>
+    zeros = float<2>{0,0}
+    scaled = Mul(x, keep_prob) T=float
+    y = Mul(scaled, weights) T=float
+  )"));
+  ASSERT_OK(model);
+  DatasetSpec dataset = FeedX("float");
+  ConstantSpec& constant = *dataset.add_constant();
+  constant.set_placeholder("keep_prob");
+  constant.set_dtype("float");
+  constant.add_value("0.5");
+  const auto y = [&] {
+    const auto inputs = (*model)->ConnectInputs(dataset);
+    EXPECT_OK(inputs);
+    const auto function = ModelFunction::Make(model->get(), *inputs, {"y:0"});
+    EXPECT_OK(function);
+    std::vector<Tensor> outputs;
+    for (int run = 0; run < 2; ++run) {
+      EXPECT_OK((*function)->Run({TensorOf<float>({2}, {2, 4})}, &outputs));
+    }
+    return ValuesOf(outputs[0]);
+  };
+  EXPECT_THAT(y(), ElementsAre(0, 0));
+  ConstantSpec& weights = *dataset.add_constant();
+  weights.set_placeholder("weights");
+  weights.set_dtype("float");
+  weights.add_shape(2);
+  weights.add_value("10");
+  weights.add_value("100");
+  EXPECT_THAT(y(), ElementsAre(10, 200));
+  weights.set_dtype("int32");
+  EXPECT_THAT((*model)->ConnectInputs(dataset).status().message(),
+              HasSubstr("takes float, but the dataset feeds int32"));
 }
 
 TEST(PredictionTensor, IsNoneOfTheInputs) {

@@ -22,7 +22,8 @@ struct TaskInput {
   // "dataset", "ranges", "baseline", "baseline_predictions", "saved_model",
   // "checkpoint" (the path without ".index"), "plugin", or the name of a
   // transform's file. "declared_data" are the files that a declaration itself
-  // names: they are on no command line, but their content counts.
+  // names, and "vocabulary" is that of its label: they are on no command line,
+  // but their content counts.
   std::string role;
   // The task that makes it, or -1 if none does, and which of its outputs it is.
   int task = -1;

@@ -42,6 +42,11 @@ void WriteFiles() {
     Write(name, "");
   }
   Write("bad.textproto", "tfrecord { file: 'x' }");
+  Write("words.txt", "no\nyes\n");
+  Write("words.textproto",
+        "tfrecord { files: 'records' }\n"
+        "input { feature: 'x' placeholder: 'p' dtype: 'float' }\n"
+        "label { feature: 'l' dtype: 'string' vocabulary_file: 'words.txt' }");
   for (const auto &[name, input] :
        {std::make_pair("data.textproto", "feature: 'x' placeholder: 'p'"),
         std::make_pair("other.textproto", "feature: 'y' placeholder: 'q'")}) {

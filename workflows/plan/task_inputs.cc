@@ -199,6 +199,8 @@ void Planner::AddDeclaration(const Records& records, const FieldPlaces& places,
   }
   if (!spec.ok()) {
     problems_.Add(places.Line("dataset"), spec.status().message());
+  } else if (!spec->label().vocabulary_file().empty()) {
+    inputs.push_back({"vocabulary", -1, "", spec->label().vocabulary_file()});
   }
 }
 
@@ -307,7 +309,7 @@ int Planner::BaselineTask(int evaluation, const Baseline& baseline,
   // It takes the same records as the first task that is compared with it.
   for (const TaskInput& input : plan_.tasks[first_reader].inputs) {
     if (input.role != "dataset" && input.role != "data" &&
-        input.role != "declared_data") {
+        input.role != "declared_data" && input.role != "vocabulary") {
       continue;
     }
     added.inputs.push_back(input);

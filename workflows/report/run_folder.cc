@@ -223,7 +223,7 @@ absl::Status FolderError(const std::error_code& error, std::string_view what,
                          const std::string& path) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot ", what, " ", path, ": ", error.message(),
-                   "; name another folder with --out"));
+                   "; name another folder with --output"));
 }
 
 std::string ParentOf(const std::string& path) {
@@ -239,7 +239,7 @@ absl::Status MakeFolder(const std::string& path) {
 
 absl::Status Refused(const std::string& folder, std::string_view why) {
   return absl::FailedPreconditionError(
-      absl::StrCat(folder, " ", why, ": name another folder with --out"));
+      absl::StrCat(folder, " ", why, ": name another folder with --output"));
 }
 
 // Returns whether `inner` is `outer` or inside it.
@@ -264,7 +264,7 @@ absl::Status CheckReplaceable(const std::string& folder) {
     return absl::DataLossError(
         absl::StrCat(manifest.status().message(),
                      "; so it is not known which files beside it are yours: "
-                     "name another folder with --out, or remove this one"));
+                     "name another folder with --output, or remove this one"));
   }
   const std::set<std::string> own(manifest->files().begin(),
                                   manifest->files().end());
@@ -305,7 +305,7 @@ absl::Status CheckPlace(const std::string& folder) {
 // Returns why a run's folder cannot be written, and what to do.
 absl::Status NoSuchPlace(const absl::Status& status) {
   return absl::FailedPreconditionError(
-      absl::StrCat(status.message(), ": name another folder with --out"));
+      absl::StrCat(status.message(), ": name another folder with --output"));
 }
 
 // Makes a folder to fill, which is to be moved to its place later.

@@ -165,7 +165,7 @@ TEST_F(RunFolder, WithOtherFilesIsRefused) {
   Write(folder_ / "commands.sh");
   EXPECT_THAT(ProblemOf(folder_),
               EndsWith("run holds files that are no run's: name another folder "
-                       "with --out"));
+                       "with --output"));
 }
 
 TEST_F(RunFolder, WithOtherFilesBesideARunIsRefusedAndThoseAreKept) {
@@ -201,7 +201,8 @@ TEST_F(RunFolder, InAPlaceThatCannotBeWrittenIsRefused) {
   for (const fs::path& folder :
        {fs::path("/"), fs::path("."), home_ / "file/run", fs::path("/proc/x"),
         fs::current_path()}) {
-    EXPECT_THAT(ProblemOf(folder), EndsWith("name another folder with --out"))
+    EXPECT_THAT(ProblemOf(folder),
+                EndsWith("name another folder with --output"))
         << folder;
   }
 }

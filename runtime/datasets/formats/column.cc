@@ -1,5 +1,6 @@
 #include "runtime/datasets/formats/column.h"
 
+#include <algorithm>
 #include <cstring>
 #include <system_error>
 #include <type_traits>
@@ -13,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "runtime/datasets/formats/record_source.h"
 
 namespace requant {
 namespace {
@@ -78,16 +80,57 @@ bool ParseElement(std::string_view text, void* element) {
   }
 }
 
-absl::StatusOr<Column> MakeColumn(const std::string& feature,
-                                  std::string_view dtype,
+// Returns the column of an input's or a label's feature.
+template <typename Spec>
+absl::StatusOr<Column> MakeColumn(const std::string& feature, const Spec& spec,
                                   absl::Span<const int64_t> shape) {
   Column column;
   column.feature = feature;
-  REQUANT_ASSIGN_OR_RETURN(column.dtype, ParseDtype(dtype));
+  REQUANT_ASSIGN_OR_RETURN(column.dtype, ParseDtype(spec.dtype()));
   REQUANT_ASSIGN_OR_RETURN(column.elements, CountElements(shape));
   REQUANT_RETURN_IF_ERROR(
       tensorflow::TensorShape::BuildTensorShape(shape, &column.shape));
   return column;
+}
+
+absl::Status AddInputColumns(const InputSpec& input,
+                             std::vector<Column>* columns) {
+  if (input.feature().empty()) {
+    return absl::InvalidArgumentError("an input has no feature");
+  }
+  for (const std::string& feature : input.feature()) {
+    REQUANT_ASSIGN_OR_RETURN(
+        Column column,
+        MakeColumn(feature, input,
+                   input.feature_size() > 1
+                       ? absl::Span<const int64_t>()
+                       : absl::Span<const int64_t>(input.shape())));
+    if (input.has_default_value()) {
+      REQUANT_ASSIGN_OR_RETURN(
+          column.default_value,
+          ParseScalar(input.default_value(), column.dtype));
+    }
+    columns->push_back(std::move(column));
+  }
+  return absl::OkStatus();
+}
+
+// Returns the problem of a label that the vocabulary lacks.
+std::string NotInVocabulary(const Column& column, const std::string& text) {
+  // Longer ones are not worth a search for every bad record.
+  constexpr size_t kMostSearched = 1000;
+  constexpr size_t kLongestText = 256;
+  std::vector<std::string> known;
+  if (column.vocabulary->size() <= kMostSearched &&
+      text.size() <= kLongestText) {
+    for (const auto& [name, number] : *column.vocabulary) {
+      known.push_back(name);
+    }
+    std::sort(known.begin(), known.end());
+  }
+  return absl::StrCat("label \"", column.feature, "\" has ", QuotedField(text),
+                      ", which is not in its vocabulary",
+                      DidYouMean(text, known));
 }
 
 void CopyElements(DataType dtype, const void* from, int64_t count, void* to) {
@@ -200,24 +243,54 @@ absl::StatusOr<Tensor> ParseScalar(std::string_view text, DataType dtype) {
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec) {
   std::vector<Column> columns;
   for (const InputSpec& input : spec.input()) {
-    REQUANT_ASSIGN_OR_RETURN(
-        Column column,
-        MakeColumn(input.feature(), input.dtype(), input.shape()));
-    if (input.has_default_value()) {
-      REQUANT_ASSIGN_OR_RETURN(
-          column.default_value,
-          ParseScalar(input.default_value(), column.dtype));
-    }
-    columns.push_back(std::move(column));
+    REQUANT_RETURN_IF_ERROR(AddInputColumns(input, &columns));
   }
   if (spec.has_label()) {
     const LabelSpec& label = spec.label();
-    REQUANT_ASSIGN_OR_RETURN(
-        Column column,
-        MakeColumn(label.feature(), label.dtype(), label.shape()));
+    REQUANT_ASSIGN_OR_RETURN(Column column,
+                             MakeColumn(label.feature(), label, label.shape()));
+    if (label.vocabulary_size() > 0) {
+      Vocabulary vocabulary;
+      for (const std::string& text : label.vocabulary()) {
+        vocabulary.emplace(text, vocabulary.size());
+      }
+      column.vocabulary =
+          std::make_shared<const Vocabulary>(std::move(vocabulary));
+    }
     columns.push_back(std::move(column));
   }
   return columns;
+}
+
+absl::StatusOr<Tensor> ConstantTensor(const ConstantSpec& constant) {
+  constexpr int64_t kMostConstantElements = 1 << 20;
+  REQUANT_ASSIGN_OR_RETURN(const DataType dtype, ParseDtype(constant.dtype()));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t elements,
+                           CountElements(constant.shape()));
+  const int values = constant.value_size();
+  if (elements > kMostConstantElements) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a constant of ", elements, " elements is too large; ",
+                     kMostConstantElements, " are the most"));
+  }
+  if (values != 1 && values != elements) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a constant of ", elements, elements == 1 ? " element" : " elements",
+        " has one value", elements == 1 ? "" : " for all or one for each",
+        ", not ", values));
+  }
+  tensorflow::TensorShape shape;
+  REQUANT_RETURN_IF_ERROR(
+      tensorflow::TensorShape::BuildTensorShape(constant.shape(), &shape));
+  Tensor tensor(dtype, shape);
+  char* const to = static_cast<char*>(tensor.data());
+  for (int64_t i = 0; i < elements; ++i) {
+    REQUANT_ASSIGN_OR_RETURN(
+        const Tensor value,
+        ParseScalar(constant.value(values == 1 ? 0 : i), dtype));
+    CopyElements(dtype, value.data(), 1, to + i * ElementBytes(dtype));
+  }
+  return tensor;
 }
 
 absl::StatusOr<Tensor> AllocateRows(const Column& column, int64_t rows) {
@@ -246,6 +319,35 @@ void FillDefault(const Column& column, int64_t row, Tensor* rows) {
     CopyElements(column.dtype, column.default_value->data(), 1,
                  to + i * ElementBytes(column.dtype));
   }
+}
+
+absl::Status ReadClasses(const std::vector<Column>& columns,
+                         std::vector<Tensor>* rows,
+                         std::vector<std::string>* problems) {
+  for (size_t c = 0; c < columns.size(); ++c) {
+    if (columns[c].vocabulary == nullptr) continue;
+    Column column = columns[c];
+    column.dtype = tensorflow::DT_INT64;
+    REQUANT_ASSIGN_OR_RETURN(Tensor classes,
+                             AllocateRows(column, problems->size()));
+    const auto* text = static_cast<const tstring*>((*rows)[c].data());
+    auto* number = static_cast<int64_t*>(classes.data());
+    for (std::string& problem : *problems) {
+      for (int64_t i = 0; i < column.elements; ++i, ++text, ++number) {
+        *number = 0;
+        if (!problem.empty()) continue;
+        const auto found = column.vocabulary->find(
+            std::string_view(text->data(), text->size()));
+        if (found == column.vocabulary->end()) {
+          problem = NotInVocabulary(column, *text);
+        } else {
+          *number = found->second;
+        }
+      }
+    }
+    (*rows)[c] = std::move(classes);
+  }
+  return absl::OkStatus();
 }
 
 void CopyRows(const Column& column, const Tensor& from, int64_t from_row,

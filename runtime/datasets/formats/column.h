@@ -5,11 +5,13 @@
 // readers of all formats fill it as one tensor of [records, shape...].
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -23,6 +25,9 @@
 
 namespace requant {
 
+// Maps the texts that labels may be to their classes.
+using Vocabulary = absl::flat_hash_map<std::string, int64_t>;
+
 struct Column {
   std::string feature;
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
@@ -31,6 +36,8 @@ struct Column {
   int64_t elements = 1;
   // One element of `dtype`, used for every element that a record lacks.
   std::optional<tensorflow::Tensor> default_value;
+  // Set for a column of strings that ReadClasses turns into int64.
+  std::shared_ptr<const Vocabulary> vocabulary;
 };
 
 // The most elements that one record's feature, or one batch of it, may have.
@@ -90,8 +97,12 @@ ParseFunction ParserOf(tensorflow::DataType dtype);
 absl::StatusOr<tensorflow::Tensor> ParseScalar(std::string_view text,
                                                tensorflow::DataType dtype);
 
-// Returns the columns of the inputs, in order, then that of any label.
+// Returns the columns of the inputs' features, in order, then that of any
+// label. The features of an input with several of them are scalars.
 absl::StatusOr<std::vector<Column>> ColumnsOf(const DatasetSpec& spec);
+
+// Returns the tensor that a constant feeds in every run.
+absl::StatusOr<tensorflow::Tensor> ConstantTensor(const ConstantSpec& constant);
 
 // Returns an uninitialized tensor of [rows, shape...]. Fails if memory is
 // short.
@@ -103,6 +114,13 @@ void* RowAddress(tensorflow::Tensor& rows, const Column& column, int64_t row);
 
 // Fills row `row` with the default value, which the column must have.
 void FillDefault(const Column& column, int64_t row, tensorflow::Tensor* rows);
+
+// Turns the strings of columns that have a vocabulary into their classes.
+// `problems` has a string per row, as in RecordDecoder: rows whose string is
+// not empty are skipped, and it is set for one that the vocabulary lacks.
+absl::Status ReadClasses(const std::vector<Column>& columns,
+                         std::vector<tensorflow::Tensor>* rows,
+                         std::vector<std::string>* problems);
 
 // Copies `count` rows; the tensors are of the same column and do not overlap.
 void CopyRows(const Column& column, const tensorflow::Tensor& from,

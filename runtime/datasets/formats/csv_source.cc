@@ -22,6 +22,7 @@
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/feature_sample.h"
 #include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
 
@@ -338,6 +339,47 @@ absl::StatusOr<RecordFile> OpenCsvFile(const CsvSource& csv,
   return RecordFile{std::move(reader), RowDecoder(columns, decoder)};
 }
 
+void SampleField(const CsvField& field, FeatureSample* sample) {
+  if (field.text.empty() && !field.quoted) return;
+  tensorflow::DataType type = TypeOfText(field.text);
+  if (type != tensorflow::DT_STRING) return sample->Add(type, 1);
+  // Several numbers, or a text with blanks.
+  const std::vector<std::string_view> values =
+      absl::StrSplit(field.text, ' ', absl::SkipEmpty());
+  type = tensorflow::DT_INVALID;
+  for (const std::string_view value : values) {
+    type = CommonType(type, TypeOfText(value));
+  }
+  const bool has_numbers = values.size() > 1 && type != tensorflow::DT_STRING;
+  sample->Add(has_numbers ? type : tensorflow::DT_STRING,
+              has_numbers ? values.size() : 1);
+}
+
+absl::StatusOr<FileSample> SampleCsv(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+  CsvReader reader(std::move(file));
+  REQUANT_RETURN_IF_ERROR(reader.Start(0));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                           ReadHeader(path, {}, &reader));
+  FileSample sample;
+  for (const std::string& name : names) sample[name];
+  std::vector<CsvField> fields;
+  std::string storage;
+  for (int64_t i = 0; i < kSampledRecords; ++i) {
+    std::string_view record;
+    const absl::StatusOr<bool> more = reader.Read(&record);
+    if (!more.ok() || !*more) break;
+    if (!SplitCsv(record, reader.delimiter(), &fields, &storage) ||
+        fields.size() != names.size()) {
+      continue;
+    }
+    for (size_t f = 0; f < fields.size(); ++f) {
+      SampleField(fields[f], &sample[names[f]]);
+    }
+  }
+  return sample;
+}
+
 std::optional<FieldProblem> CheckCsv(const DatasetSpec& spec) {
   const CsvSource& csv = spec.csv();
   const std::string& delimiter = csv.delimiter();
@@ -369,10 +411,11 @@ const SourceFormat kCsvFormat = {
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
       return OpenRecordSource(
-          spec.csv().files(), RecordNames::kLines,
+          spec.csv().files(), RecordNames::kLines, columns,
           [csv = spec.csv(), columns](const std::string& path) {
             return OpenCsvFile(csv, columns, path);
           });
-    }};
+    },
+    SampleCsv};
 
 }  // namespace requant

@@ -20,6 +20,7 @@
 #include "base/text/nearest_name.h"
 #include "base/text/printable.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/feature_sample.h"
 #include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
 
@@ -399,6 +400,56 @@ class JsonlReader : public RecordReader {
   LineReader lines_;
 };
 
+tensorflow::DataType TypeOfScalar(const JsonScalar& scalar) {
+  switch (scalar.kind) {
+    case JsonScalar::kNumber:
+      return TypeOfText(scalar.text);
+    case JsonScalar::kBool:
+      return tensorflow::DT_BOOL;
+    case JsonScalar::kString:
+      return tensorflow::DT_STRING;
+    default:
+      return tensorflow::DT_INVALID;
+  }
+}
+
+// Adds the record's keys and their values.
+void SampleRecord(std::string_view record, FileSample* sample) {
+  constexpr int64_t kMostValues = 4096;
+  std::map<std::string, JsonFeature> features;
+  if (!JsonParser(record).ParseRecord(
+          [&](const std::string& key) -> JsonFeature* {
+            if (features.size() == kMostSampledFeatures) return nullptr;
+            JsonFeature& feature = features[key];
+            feature.most = kMostValues;
+            return &feature;
+          })) {
+    return;
+  }
+  for (const auto& [name, feature] : features) {
+    FeatureSample& sampled = (*sample)[name];
+    tensorflow::DataType type = tensorflow::DT_INVALID;
+    for (const JsonScalar& value : feature.values) {
+      type = CommonType(type, TypeOfScalar(value));
+    }
+    if (feature.has_object || type == tensorflow::DT_INVALID) continue;
+    sampled.Add(type, feature.count);
+  }
+}
+
+absl::StatusOr<FileSample> SampleJsonl(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+  JsonlReader reader(std::move(file));
+  FileSample sample;
+  for (int64_t i = 0; i < kSampledRecords; ++i) {
+    std::string record;
+    const absl::StatusOr<bool> more = reader.Read(&record);
+    if (!more.ok() || !*more) break;
+    SampleRecord(record, &sample);
+  }
+  return sample;
+}
+
 }  // namespace
 
 const SourceFormat kJsonlFormat = {
@@ -408,13 +459,14 @@ const SourceFormat kJsonlFormat = {
     [](const DatasetSpec& spec, const std::vector<Column>& columns)
         -> absl::StatusOr<std::unique_ptr<ChunkSource>> {
       return OpenRecordSource(
-          spec.jsonl().files(), RecordNames::kLines,
+          spec.jsonl().files(), RecordNames::kLines, columns,
           [decode = RowDecoder(columns, JsonlDecoder(columns))](
               const std::string& path) -> absl::StatusOr<RecordFile> {
             REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
             return RecordFile{std::make_unique<JsonlReader>(std::move(file)),
                               decode};
           });
-    }};
+    },
+    SampleJsonl};
 
 }  // namespace requant

@@ -166,6 +166,26 @@ TEST(Jsonl, BoundsDepthAndLength) {
             "0.jsonl:1: feature \"n\" has 1048577 values, not 1");
 }
 
+constexpr char kTextLabel[] = R"(
+    input { feature: "n" placeholder: "0" dtype: "float" }
+    label { feature: "s" dtype: "string" shape: 2
+            vocabulary: ["ham", "spam"] })";
+
+TEST(Jsonl, SaysWhichLabelIsNotInTheVocabulary) {
+  const ReadResult result =
+      ReadContents("jsonl",
+                   {"{\"n\": 1, \"s\": [\"spam\", \"ham\"]}\n"
+                    "{\"n\": 2, \"s\": [\"spam\", \"spa\\u0007m\"]}\n"},
+                   kTextLabel);
+  ASSERT_EQ(result.batches.size(), 1u);
+  EXPECT_EQ(result.batches[0].labels.shape(), tensorflow::TensorShape({1, 2}));
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(0), 1);
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(1), 0);
+  EXPECT_THAT(result.bad_messages,
+              ElementsAre("0.jsonl:2: label \"s\" has \"spa\\x07m\", which is "
+                          "not in its vocabulary (did you mean \"spam\"?)"));
+}
+
 TEST(Jsonl, SurvivesMutations) {
   std::mt19937 random(1);
   const std::vector<std::string> pieces = {"{",  "}",  "[",       "]",
@@ -181,6 +201,9 @@ TEST(Jsonl, SurvivesMutations) {
     ASSERT_FALSE(result.batches.empty());
     EXPECT_EQ(result.Values(0).back(), absl::StrCat(-0.03f));
     EXPECT_THAT(result.bad_messages, Each(Not(HasSubstr("\n"))));
+    const ReadResult labeled =
+        ReadContents("jsonl", {MutatedText(seed, pieces, &random)}, kTextLabel);
+    EXPECT_THAT(labeled.bad_messages, Each(Not(HasSubstr("\n"))));
   }
 }
 

@@ -1,3 +1,4 @@
+#include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::numpy_source_test {
@@ -347,6 +348,46 @@ TEST(Numpy, AsksForEachArrayOnce) {
             "numpy has both files (.npz) and arrays (.npy); give one of them");
 }
 
+TEST(Npz, SaysWhichLabelIsNotInTheVocabulary) {
+  const std::string archive = Zip({{"x.npy", FloatsNpy({1, 2, 3, 4, 5, 6})},
+                                   {"y.npy", Npy("|S3", "(3,)", "dogcowcat")}});
+  const ReadResult result = ReadContents("numpy", {archive}, R"(
+    input { feature: "x" placeholder: "p" dtype: "float" shape: 2 }
+    label { feature: "y" dtype: "string" vocabulary: ["cat", "dog"] })");
+  ASSERT_OK(result.status);
+  EXPECT_EQ(result.Values(0), (Strings{"1", "2", "5", "6"}));
+  EXPECT_EQ(result.bad_messages,
+            Strings{"0.numpy: array \"y\": record 1 (counting from 0): label "
+                    "\"y\" has \"cow\", which is not in its vocabulary"});
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(0), 1);
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(1), 0);
+}
+
+TEST(Npz, TellsWhatItsArraysAre) {
+  const std::string path = WriteTestFile(
+      "sample.npz",
+      Zip({{"x.npy", FloatsNpy({1, 2, 3, 4})},
+           {"y.npy", LabelsNpy({5, 6})},
+           {"s.npy", Npy("<U2", "(2,1)", std::string(16, '\0'))},
+           {"w.npy", Npy("<u8", "(2,)", std::string(16, '\0'))},
+           {"huge.npy", Npy("<f4", "(2,4294967296,4294967296)", "")},
+           {"none.npy", Npy("<f4", "()", "1234")},
+           {"readme.txt", "no array"}}));
+  const auto sample = kNumpyFormat.sample(path);
+  ASSERT_OK(sample);
+  ASSERT_THAT(*sample, SizeIs(7));
+  EXPECT_EQ(sample->at("x").dtype, tensorflow::DT_FLOAT);
+  EXPECT_EQ(sample->at("x").elements, 2);
+  EXPECT_EQ(sample->at("x").shape, (std::vector<int64_t>{2}));
+  EXPECT_EQ(sample->at("y").dtype, tensorflow::DT_INT64);
+  EXPECT_EQ(sample->at("y").elements, 1);
+  EXPECT_EQ(sample->at("s").dtype, tensorflow::DT_STRING);
+  EXPECT_EQ(sample->at("w").dtype, tensorflow::DT_INVALID);
+  EXPECT_EQ(sample->at("huge").elements, -1);
+  EXPECT_EQ(sample->at("none").dtype, tensorflow::DT_INVALID);
+  EXPECT_EQ(sample->at("readme.txt").dtype, tensorflow::DT_INVALID);
+}
+
 TEST(Numpy, EstimatesTheNumberOfRecordsFromTheFirstBatch) {
   const std::string npy = LabelsNpy(std::vector<int64_t>(6000));
   DatasetSpec arrays =
@@ -388,6 +429,8 @@ TEST(Numpy, SurvivesMutations) {
     const ReadResult result = round % 5 == 4
                                   ? ReadNpy(bytes, "dtype: 'float' shape: 2")
                                   : ReadNpz({bytes});
+    // Whether there is a sample or an error, nothing crashes.
+    (void)kNumpyFormat.sample(WriteTestFile("mutated.npz", bytes));
     // If an archive's checksums are right, it has exactly what was written.
     if (result.status.ok() && round % 5 != 4) {
       EXPECT_EQ(result.Values(0), (Strings{"1", "2", "3", "4"}));

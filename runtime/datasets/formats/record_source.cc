@@ -26,6 +26,8 @@ struct RawRecords {
 
   std::string path;
   RecordNames names;
+  // Shared by all files of a source.
+  const std::vector<Column>* columns;
   RecordDecoder decode;
   std::string bytes = "";
   std::vector<Record> records = {};
@@ -49,6 +51,7 @@ struct RawRecords {
     Chunk chunk;
     chunk.rows = records.size();
     REQUANT_ASSIGN_OR_RETURN(chunk.columns, decode(contents, &problems));
+    REQUANT_RETURN_IF_ERROR(ReadClasses(*columns, &chunk.columns, &problems));
     for (size_t i = 0; i < problems.size(); ++i) {
       if (problems[i].empty()) continue;
       chunk.bad.push_back({static_cast<int64_t>(i),
@@ -65,13 +68,16 @@ class RecordChunks : public ChunkSource {
       std::function<absl::StatusOr<RecordFile>(const std::string& path)>;
 
   RecordChunks(std::vector<std::string> files, RecordNames names,
-               OpenFunction open)
-      : files_(std::move(files)), names_(names), open_(std::move(open)) {}
+               std::vector<Column> columns, OpenFunction open)
+      : files_(std::move(files)),
+        names_(names),
+        columns_(std::move(columns)),
+        open_(std::move(open)) {}
 
   absl::StatusOr<RawChunk> Read(int64_t max_rows) override {
     for (; file_ < files_.size(); CloseFile()) {
       REQUANT_RETURN_IF_ERROR(OpenFile());
-      RawRecords raw = {files_[file_], names_, opened_.decode};
+      RawRecords raw = {files_[file_], names_, &columns_, opened_.decode};
       raw.bytes.reserve(last_bytes_);
       while (raw.records.size() < max_rows && raw.bytes.size() < kChunkBytes) {
         REQUANT_ASSIGN_OR_RETURN(const bool more, ReadOne(&raw));
@@ -127,6 +133,7 @@ class RecordChunks : public ChunkSource {
 
   const std::vector<std::string> files_;
   const RecordNames names_;
+  const std::vector<Column> columns_;
   const OpenFunction open_;
   size_t file_ = 0;
   RecordFile opened_;
@@ -173,10 +180,10 @@ std::string QuotedField(std::string_view text) {
 
 absl::StatusOr<std::unique_ptr<ChunkSource>> OpenRecordSource(
     const google::protobuf::RepeatedPtrField<std::string>& files,
-    RecordNames names,
+    RecordNames names, const std::vector<Column>& columns,
     std::function<absl::StatusOr<RecordFile>(const std::string& path)> open) {
   auto source = std::make_unique<RecordChunks>(
-      std::vector<std::string>(files.begin(), files.end()), names,
+      std::vector<std::string>(files.begin(), files.end()), names, columns,
       std::move(open));
   REQUANT_RETURN_IF_ERROR(source->OpenFile());
   return source;

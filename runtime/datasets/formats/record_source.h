@@ -67,11 +67,12 @@ struct RecordFile {
   RecordDecoder decode;
 };
 
-// Reads `files` one after another, each opened by `open`. The first one is
-// opened at once to check that it fits the declaration.
+// Reads `files` one after another, each opened by `open`, whose decoder gives
+// tensors for `columns`. The first one is opened at once to check that it fits
+// the declaration.
 absl::StatusOr<std::unique_ptr<ChunkSource>> OpenRecordSource(
     const google::protobuf::RepeatedPtrField<std::string>& files,
-    RecordNames names,
+    RecordNames names, const std::vector<Column>& columns,
     std::function<absl::StatusOr<RecordFile>(const std::string& path)> open);
 
 // Returns "FILE:LINE: problem".

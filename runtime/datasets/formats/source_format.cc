@@ -19,7 +19,8 @@ constexpr SourceFormat kInGraphFormat = {
       }
       return std::nullopt;
     },
-    /*open=*/nullptr};
+    /*open=*/nullptr,
+    /*sample=*/nullptr};
 
 const SourceFormat* const kFormats[] = {&kTfRecordFormat, &kCsvFormat,
                                         &kJsonlFormat, &kNumpyFormat,
@@ -53,6 +54,7 @@ void ClearFiles(DatasetSpec* spec) {
   const SourceFormat* const format = FormatOf(*spec);
   if (format == nullptr) return;
   format->files(spec)->Clear();
+  if (spec->has_label()) spec->mutable_label()->clear_vocabulary_file();
   if (!spec->has_numpy()) return;
   for (auto& [feature, file] : *spec->mutable_numpy()->mutable_arrays()) {
     file.clear();

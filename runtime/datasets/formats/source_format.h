@@ -15,6 +15,7 @@
 #include "google/protobuf/repeated_ptr_field.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/feature_sample.h"
 #include "tensorflow/core/framework/tensor.h"
 
 namespace requant {
@@ -86,6 +87,10 @@ struct SourceFormat {
   // Opens the files; null for a source that is not read here.
   absl::StatusOr<std::unique_ptr<ChunkSource>> (*open)(
       const DatasetSpec& spec, const std::vector<Column>& columns);
+
+  // Looks at the first records of a file. Bad ones are passed over, because
+  // reading reports them. Null for a source that is not read here.
+  absl::StatusOr<FileSample> (*sample)(const std::string& path);
 };
 
 // Each is defined along with its reader.

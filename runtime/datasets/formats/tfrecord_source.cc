@@ -21,8 +21,11 @@
 #include "base/text/printable.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/example_parser.h"
+#include "runtime/datasets/formats/feature_sample.h"
 #include "runtime/datasets/formats/record_source.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "tensorflow/core/example/example.pb.h"
+#include "tensorflow/core/example/feature.pb.h"
 
 namespace requant {
 namespace {
@@ -161,6 +164,35 @@ absl::StatusOr<std::vector<tensorflow::Tensor>> DecodeExamples(
   return parser.Parse(examples, problems);
 }
 
+void SampleFeature(const tensorflow::Feature& feature, FeatureSample* sample) {
+  if (feature.has_float_list()) {
+    sample->Add(tensorflow::DT_FLOAT, feature.float_list().value_size());
+  } else if (feature.has_int64_list()) {
+    sample->Add(tensorflow::DT_INT64, feature.int64_list().value_size());
+  } else if (feature.has_bytes_list()) {
+    sample->Add(tensorflow::DT_STRING, feature.bytes_list().value_size());
+  }
+}
+
+absl::StatusOr<FileSample> SampleTfRecord(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
+  TfRecordReader reader(std::move(file));
+  FileSample sample;
+  for (int64_t i = 0; i < kSampledRecords; ++i) {
+    std::string record;
+    const absl::StatusOr<bool> more = reader.Read(&record);
+    if (!more.ok() || !*more) break;
+    record.resize(record.size() - kRecordFooterBytes);
+    tensorflow::Example example;
+    if (!example.ParseFromString(record)) continue;
+    for (const auto& [name, feature] : example.features().feature()) {
+      if (sample.size() == kMostSampledFeatures) break;
+      SampleFeature(feature, &sample[name]);
+    }
+  }
+  return sample;
+}
+
 }  // namespace
 
 const SourceFormat kTfRecordFormat = {
@@ -174,7 +206,7 @@ const SourceFormat kTfRecordFormat = {
       const auto parser =
           std::make_shared<const ExampleParser>(std::move(created));
       return OpenRecordSource(
-          spec.tfrecord().files(), RecordNames::kNumbers,
+          spec.tfrecord().files(), RecordNames::kNumbers, columns,
           [parser](const std::string& path) -> absl::StatusOr<RecordFile> {
             REQUANT_ASSIGN_OR_RETURN(auto file, InputFile::Open(path));
             return RecordFile{
@@ -184,6 +216,7 @@ const SourceFormat kTfRecordFormat = {
                   return DecodeExamples(*parser, records, problems);
                 }};
           });
-    }};
+    },
+    SampleTfRecord};
 
 }  // namespace requant

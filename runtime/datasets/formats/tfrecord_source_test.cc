@@ -197,6 +197,26 @@ TEST(TfRecords, RefusesDeclarationsThatContradictEachOther) {
             "default values");
 }
 
+TEST(TfRecords, SaysWhichLabelIsNotInTheVocabulary) {
+  std::string file;
+  for (const char* kind : {"dog", "cow", "cat"}) {
+    file += RecordBytes(ExampleBytes(absl::StrCat(R"(features {
+        feature { key: "x" value { float_list { value: 1 } } }
+        feature { key: "kind" value { bytes_list { value: ")",
+                                                  kind, "\" } } } }")));
+  }
+  const ReadResult result = ReadContents("tfrecord", {file}, R"(
+    input { feature: "x" placeholder: "a" dtype: "float" }
+    label { feature: "kind" dtype: "string" vocabulary: ["cat", "dog"] })");
+  EXPECT_THAT(result.bad_messages,
+              ElementsAre("0.tfrecord: record 1 (counting from 0): label "
+                          "\"kind\" has \"cow\", which is not in its "
+                          "vocabulary"));
+  ASSERT_EQ(result.batches.size(), 1u);
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(0), 1);
+  EXPECT_EQ(result.batches[0].labels.flat<int64_t>()(1), 0);
+}
+
 // Whatever the bytes, good records are ones that were written.
 TEST(TfRecords, SurvivesMutations) {
   std::mt19937 random(1);

@@ -1,0 +1,525 @@
+#include "runtime/datasets/guess_dataset.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
+#include "base/files/files.h"
+#include "base/records/input_file.h"
+#include "base/records/record_format.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "base/text/printable.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/text_format.h"
+#include "graph/graph_index.h"
+#include "graph/signature_names.h"
+#include "graph/summary/output_ranking.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/formats/column.h"
+#include "runtime/datasets/formats/feature_sample.h"
+#include "runtime/datasets/formats/source_format.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::SignatureDef;
+using tensorflow::Tensor;
+using tensorflow::TensorInfo;
+
+constexpr std::string_view kLabelNames[] = {"class",  "label",   "labels",
+                                            "target", "targets", "y"};
+
+// How messages name a format and its features.
+struct FormatWords {
+  DatasetSpec::SourceCase source;
+  std::string_view format;
+  std::string_view feature;
+};
+
+constexpr FormatWords kFormatWords[] = {
+    {DatasetSpec::kCsv, "CSV", "column"},
+    {DatasetSpec::kJsonl, "JSON lines", "key"},
+    {DatasetSpec::kNumpy, "NumPy arrays", "array"},
+    {DatasetSpec::kTfrecord, "TFRecord", "feature"}};
+
+const FormatWords& WordsOf(DatasetSpec::SourceCase source) {
+  return *absl::c_find_if(kFormatWords, [&](const FormatWords& words) {
+    return words.source == source;
+  });
+}
+
+absl::Status Unreadable(const std::string& file, std::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      file, " ", why,
+      "; without --dataset there can be CSV with a line of names, JSON lines, "
+      ".npz and TFRecord files"));
+}
+
+// Tells a file's format by its first bytes.
+absl::StatusOr<DatasetSpec::SourceCase> FormatOfFile(const std::string& file) {
+  constexpr size_t kHeadBytes = 1024;
+  REQUANT_RETURN_IF_ERROR(CheckReadable(file));
+  // What a pipe has is gone once it is read.
+  REQUANT_RETURN_IF_ERROR(BytesOf(file).status());
+  REQUANT_ASSIGN_OR_RETURN(const auto input, InputFile::Open(file));
+  std::string head(kHeadBytes, '\0');
+  const absl::StatusOr<size_t> size =
+      ReadFully(input.get(), head.data(), head.size());
+  if (!size.ok()) return Unreadable(file, size.status().message());
+  head.resize(*size);
+  if (absl::StartsWith(head, "PK\x03\x04")) return DatasetSpec::kNumpy;
+  if (RecordLength(head).has_value()) return DatasetSpec::kTfrecord;
+  if (absl::StartsWith(head, "\x93NUMPY")) {
+    return Unreadable(file,
+                      "is a single array: save all arrays in one .npz file, "
+                      "under the names of the model's inputs");
+  }
+  if (absl::StrContains(head, '\0')) return Unreadable(file, "is none of them");
+  std::string_view text = head;
+  absl::ConsumePrefix(&text, "\xef\xbb\xbf");
+  text = absl::StripLeadingAsciiWhitespace(text);
+  if (text.empty()) {
+    return absl::NotFoundError(absl::StrCat("no records in ", file));
+  }
+  if (text[0] == '[') {
+    return Unreadable(file, "is a JSON array, not an object per line");
+  }
+  return text[0] == '{' ? DatasetSpec::kJsonl : DatasetSpec::kCsv;
+}
+
+// Returns "\"a\", \"b\" and \"c\"", with the first ones of many.
+std::string ListNames(const std::vector<std::string>& names) {
+  constexpr size_t kMostNames = 12;
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMostNames; ++i) {
+    const bool is_last = i + 1 == names.size() && i > 0;
+    absl::StrAppend(&text,
+                    i == 0    ? ""
+                    : is_last ? " and "
+                              : ", ",
+                    "\"", names[i], "\"");
+  }
+  if (names.size() > kMostNames) {
+    absl::StrAppend(&text, " and ", names.size() - kMostNames, " more");
+  }
+  return text;
+}
+
+// Returns the node of "node:0".
+std::string PlaceholderOf(const std::string& tensor) {
+  return std::string(ParseTensorName(tensor).node);
+}
+
+bool IsPrediction(const TensorInfo& info) {
+  const bool is_scalar = !info.tensor_shape().unknown_rank() &&
+                         info.tensor_shape().dim_size() == 0;
+  return !info.name().empty() && !is_scalar &&
+         (info.dtype() == tensorflow::DT_INVALID ||
+          tensorflow::DataTypeIsFloating(info.dtype()));
+}
+
+// Returns whether the output has one value per record, if its shape says so.
+std::optional<bool> HasOneValue(const TensorInfo& info) {
+  if (info.tensor_shape().unknown_rank()) return std::nullopt;
+  int64_t values = 1;
+  for (int i = 1; i < info.tensor_shape().dim_size(); ++i) {
+    const int64_t size = info.tensor_shape().dim(i).size();
+    if (size < 0) return std::nullopt;
+    if (size != 1) values = size;
+  }
+  return values == 1;
+}
+
+// What labels are, if they are numbers.
+struct LabelValuesSeen {
+  bool only_0_and_1 = true;
+  bool only_whole = true;
+};
+
+LabelValuesSeen SeenIn(const Tensor& labels) {
+  LabelValuesSeen seen;
+  VisitType(labels.dtype(), [&](auto* type) {
+    using Value = std::remove_pointer_t<decltype(type)>;
+    if constexpr (!std::is_same_v<Value, tensorflow::tstring>) {
+      const auto* values = static_cast<const Value*>(labels.data());
+      for (int64_t i = 0; i < labels.NumElements(); ++i) {
+        const double value = static_cast<double>(values[i]);
+        seen.only_0_and_1 &= value == 0 || value == 1;
+        seen.only_whole &= value == std::floor(value);
+      }
+    }
+  });
+  return seen;
+}
+
+class Guesser {
+ public:
+  Guesser(const SignatureDef& signature, const std::vector<std::string>& files,
+          const GuessOptions& options)
+      : options_(options),
+        files_(files),
+        inputs_(signature.inputs().begin(), signature.inputs().end()),
+        outputs_(signature.outputs().begin(), signature.outputs().end()),
+        keeps_names_(NeedsSignatureNames(signature)) {}
+
+  absl::StatusOr<GuessedDataset> Run() {
+    REQUANT_RETURN_IF_ERROR(SampleFiles());
+    REQUANT_RETURN_IF_ERROR(CheckFeatures());
+    SayWhatIsRead();
+    for (const auto& [name, info] : inputs_) {
+      REQUANT_RETURN_IF_ERROR(AddInput(name, info));
+    }
+    REQUANT_RETURN_IF_ERROR(ChoosePrediction());
+    ChooseLabel();
+    if (spec().has_label()) REQUANT_RETURN_IF_ERROR(ChooseKind());
+    SayWhatIsNotRead();
+    return std::move(guessed_);
+  }
+
+ private:
+  DatasetSpec& spec() { return guessed_.spec; }
+  const std::string& file() const { return files_.front(); }
+
+  template <typename... Text>
+  void Note(const Text&... text) {
+    guessed_.notes.push_back(absl::StrCat(text...));
+  }
+
+  absl::Status SampleFiles() {
+    if (files_.empty()) {
+      return absl::InvalidArgumentError("there are no files to read");
+    }
+    REQUANT_ASSIGN_OR_RETURN(const DatasetSpec::SourceCase source,
+                             FormatOfFile(file()));
+    words_ = &WordsOf(source);
+    for (const std::string& other : files_) {
+      REQUANT_ASSIGN_OR_RETURN(const DatasetSpec::SourceCase of_other,
+                               FormatOfFile(other));
+      if (of_other == source) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          file(), " is ", words_->format, " and ", other, " is ",
+          WordsOf(of_other).format, ": all files must be of one format"));
+    }
+    // The message of the source tells which format it is.
+    const auto* field = DatasetSpec::descriptor()->FindFieldByNumber(source);
+    DatasetSpec::GetReflection()->MutableMessage(&spec(), field);
+    const SourceFormat& format = *FormatOf(spec());
+    format.files(&spec())->Assign(files_.begin(), files_.end());
+    REQUANT_ASSIGN_OR_RETURN(sample_, format.sample(file()));
+    if (!sample_.empty()) return absl::OkStatus();
+    return absl::NotFoundError(
+        absl::StrCat("no records with a ", words_->feature, " in ", file()));
+  }
+
+  std::vector<std::string> FeatureNames() const {
+    std::vector<std::string> names;
+    for (const auto& [name, feature] : sample_) names.push_back(name);
+    return names;
+  }
+
+  // Fails for inputs that the file has nothing for.
+  absl::Status CheckFeatures() const {
+    if (inputs_.empty()) {
+      return absl::InvalidArgumentError(
+          "the model's signature has no inputs to feed");
+    }
+    std::vector<std::string> missing;
+    for (const auto& [name, info] : inputs_) {
+      if (sample_.count(name) > 0) continue;
+      const bool is_single = !info.tensor_shape().unknown_rank() &&
+                             info.tensor_shape().dim_size() == 0;
+      if (is_single) return NeedsConstant(name, info);
+      missing.push_back(name);
+    }
+    if (missing.empty()) return absl::OkStatus();
+    const std::vector<std::string> names = FeatureNames();
+    return absl::NotFoundError(absl::StrCat(
+        file(), " has no ", words_->feature, " ", ListNames(missing),
+        DidYouMean(missing.front(), names), " for the model's ",
+        missing.size() == 1 ? "input" : "inputs",
+        missing.size() == 1 ? " of that name" : " of these names", "; it has ",
+        ListNames(names),
+        ": rename them, or declare by --dataset what feeds which input"));
+  }
+
+  static absl::Status NeedsConstant(const std::string& name,
+                                    const TensorInfo& info) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model's input \"", name,
+        "\" is a single value, not one per record: declare it by --dataset, "
+        "with constant { placeholder: \"",
+        name, "\" dtype: \"", tensorflow::DataTypeString(info.dtype()),
+        "\" value: ... }"));
+  }
+
+  void SayWhatIsRead() {
+    std::vector<std::string> names;
+    for (const auto& [name, info] : inputs_) names.push_back(name);
+    Note("no --dataset is given: ", DescribeFiles(spec()), " is read as ",
+         words_->format, ", and the ", words_->feature,
+         names.size() == 1 ? " " : "s ", ListNames(names),
+         names.size() == 1 ? " feeds the model's input of that name"
+                           : " feed the model's inputs of these names");
+  }
+
+  void SayWhatIsNotRead() {
+    std::vector<std::string> names;
+    for (const auto& [name, feature] : sample_) {
+      if (inputs_.count(name) == 0 && name != spec().label().feature()) {
+        names.push_back(name);
+      }
+    }
+    if (names.empty()) return;
+    Note("the ", words_->feature, names.size() == 1 ? " " : "s ",
+         ListNames(names), names.size() == 1 ? " is" : " are", " not read");
+  }
+
+  absl::Status RefuseInput(const std::string& name,
+                           std::string_view why) const {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the model's input \"", name, "\" ", why, ": declare it by --dataset"));
+  }
+
+  absl::Status AddInput(const std::string& name, const TensorInfo& info) {
+    const std::string dtype = tensorflow::DataTypeString(info.dtype());
+    if (info.name().empty()) {
+      return RefuseInput(name, "is sparse or ragged, which no file can feed");
+    }
+    if (!ParseDtype(dtype).ok()) {
+      return RefuseInput(
+          name, absl::StrCat("is of type ", dtype, ", which no file can feed"));
+    }
+    if (info.tensor_shape().unknown_rank()) {
+      return RefuseInput(name, "has no known shape");
+    }
+    if (info.tensor_shape().dim_size() == 0) return NeedsConstant(name, info);
+    InputSpec& input = *spec().add_input();
+    input.add_feature(name);
+    input.set_placeholder(keeps_names_ ? name : PlaceholderOf(info.name()));
+    input.set_dtype(dtype);
+    const int64_t batch = info.tensor_shape().dim(0).size();
+    if (batch >= 0) {
+      Note("the model's input \"", name, "\" takes batches of ", batch,
+           " records only, so that --batch_size=", batch, " is needed");
+    }
+    return FillShape(name, info, &input);
+  }
+
+  // Sets the shape of a record, with open dimensions as in the first records.
+  absl::Status FillShape(const std::string& name, const TensorInfo& info,
+                         InputSpec* input) {
+    const FeatureSample& feature = sample_.at(name);
+    const auto& dims = info.tensor_shape().dim();
+    const auto& own = feature.shape;
+    int open = 0;
+    int64_t known = 1;
+    for (int i = 1; i < dims.size(); ++i) {
+      input->add_shape(dims[i].size());
+      open += dims[i].size() < 0;
+      if (dims[i].size() > 0 && known <= kMaxElements / dims[i].size()) {
+        known *= dims[i].size();
+      }
+    }
+    if (open == 0) return absl::OkStatus();
+    const bool has_shape =
+        own.has_value() && own->size() == static_cast<size_t>(dims.size() - 1);
+    if (!has_shape &&
+        (open > 1 || feature.elements < 1 || feature.elements % known != 0)) {
+      return RefuseInput(
+          name,
+          absl::StrCat(
+              "has the shape [?, ", absl::StrJoin(input->shape(), ", "),
+              "], where -1 is open, and the first records of ", file(),
+              feature.elements < 0 ? " have different numbers of values for it"
+                                   : " do not tell the rest"));
+    }
+    for (int i = 1; i < dims.size(); ++i) {
+      if (dims[i].size() >= 0) continue;
+      input->set_shape(i - 1,
+                       has_shape ? (*own)[i - 1] : feature.elements / known);
+    }
+    Note("the model leaves the shape of \"", name, "\" open, which is [",
+         absl::StrJoin(input->shape(), ", "), "] in the first records");
+    return absl::OkStatus();
+  }
+
+  // Returns the outputs that may be the prediction, the likeliest first: those
+  // with the most points for their names.
+  std::vector<std::pair<int, std::string>> Candidates() const {
+    std::vector<std::pair<int, std::string>> candidates;
+    for (const auto& [name, info] : outputs_) {
+      if (outputs_.size() == 1 || IsPrediction(info)) {
+        candidates.emplace_back(-PointsOfName(name), name);
+      }
+    }
+    absl::c_sort(candidates);
+    return candidates;
+  }
+
+  absl::Status ChoosePrediction() {
+    PredictionSpec& prediction = *spec().mutable_prediction();
+    if (!options_.output.empty()) {
+      prediction.set_tensor(options_.output);
+      const auto output = outputs_.find(options_.output);
+      if (output != outputs_.end()) prediction_ = &output->second;
+      return absl::OkStatus();
+    }
+    const auto candidates = Candidates();
+    if (candidates.size() == 1 ||
+        (candidates.size() > 1 && candidates[0].first < candidates[1].first)) {
+      const std::string& name = candidates.front().second;
+      prediction_ = &outputs_.at(name);
+      output_name_ = name;
+      prediction.set_tensor(keeps_names_ ? name : prediction_->name());
+      Note("the ", outputs_.size() == 1 ? "model's output" : "output", " \"",
+           name, "\" is taken as the prediction");
+      return absl::OkStatus();
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, info] : outputs_) names.push_back(name);
+    if (options_.needs_prediction) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "which of the model's outputs ", ListNames(names),
+          " is the prediction? Name it by ", options_.output_flag));
+    }
+    spec().clear_prediction();
+    return absl::OkStatus();
+  }
+
+  bool IsLabelName(const std::string& name) const {
+    const std::string lower = absl::AsciiStrToLower(name);
+    return absl::c_linear_search(kLabelNames, lower) ||
+           (!output_name_.empty() &&
+            lower == absl::AsciiStrToLower(output_name_));
+  }
+
+  void ChooseLabel() {
+    std::vector<std::string> names;
+    for (const auto& [name, feature] : sample_) {
+      if (inputs_.count(name) == 0 && IsLabelName(name)) names.push_back(name);
+    }
+    if (names.empty()) {
+      return NoLabel(absl::StrCat("no ", words_->feature,
+                                  " is named like a label (label, target, y, "
+                                  "class or the prediction's name)"));
+    }
+    if (names.size() > 1) {
+      return NoLabel(absl::StrCat("several ", words_->feature,
+                                  "s are named like a label (",
+                                  ListNames(names), ")"));
+    }
+    const std::string& name = names.front();
+    const FeatureSample& feature = sample_.at(name);
+    if (feature.dtype == tensorflow::DT_STRING) {
+      return NoLabel(absl::StrCat(
+          "\"", name,
+          "\" has texts, whose classes only the vocabulary of a label { } in a "
+          "declaration can tell"));
+    }
+    if (feature.dtype == tensorflow::DT_INVALID || feature.elements != 1) {
+      return NoLabel(
+          absl::StrCat("\"", name, "\" does not have one value per record"));
+    }
+    spec().mutable_label()->set_feature(name);
+    spec().mutable_label()->set_dtype(
+        tensorflow::DataTypeString(feature.dtype));
+    Note("the ", words_->feature, " \"", name, "\" is taken as the label");
+  }
+
+  void NoLabel(std::string_view why) {
+    Note("there is no label, and so no accuracy: ", why);
+  }
+
+  // Takes the prediction as a number, not as a probability, if the labels are
+  // no classes.
+  absl::Status ChooseKind() {
+    BatchOptions batching;
+    batching.batch_size = kSampledRecords;
+    batching.max_records = kSampledRecords;
+    batching.max_bad_records = kSampledRecords;
+    batching.threads = 1;
+    REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                             OpenBatchSource(spec(), batching));
+    Batch batch;
+    // Whoever reads the records reports what is wrong with them.
+    if (!source->Next(&batch).value_or(false)) return absl::OkStatus();
+    const LabelValuesSeen seen = SeenIn(batch.labels);
+    const std::optional<bool> one =
+        prediction_ == nullptr ? std::nullopt : HasOneValue(*prediction_);
+    const bool is_number =
+        one.has_value() ? *one && !seen.only_0_and_1 : !seen.only_whole;
+    if (!is_number) return absl::OkStatus();
+    spec().mutable_prediction()->set_kind(PredictionSpec::VALUE);
+    Note(
+        "the labels are no classes, so the prediction is taken as a number "
+        "that is compared with them by RMSE");
+    return absl::OkStatus();
+  }
+
+  const GuessOptions& options_;
+  const std::vector<std::string>& files_;
+  // Protobuf maps are unordered.
+  const std::map<std::string, TensorInfo> inputs_;
+  const std::map<std::string, TensorInfo> outputs_;
+  // Whether graphs that are made of the model have the signature's names.
+  const bool keeps_names_;
+  const FormatWords* words_ = nullptr;
+  FileSample sample_;
+  // The output that is the prediction, unless it is unknown, and its name.
+  const TensorInfo* prediction_ = nullptr;
+  std::string output_name_;
+  GuessedDataset guessed_;
+};
+
+}  // namespace
+
+absl::StatusOr<GuessedDataset> GuessDataset(
+    const SignatureDef& signature, const std::vector<std::string>& files,
+    const GuessOptions& options) {
+  return Guesser(signature, files, options).Run();
+}
+
+std::string DeclarationText(const GuessedDataset& guessed) {
+  std::string text =
+      "# proto-file: runtime/datasets/dataset.proto\n"
+      "# proto-message: requant.DatasetSpec\n";
+  for (const std::string& note : guessed.notes) {
+    std::string lines;
+    AppendWrapped(Printable(note), 2, &lines);
+    for (std::string_view line :
+         absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+      absl::StrAppend(&text, "#", line.substr(1), "\n");
+    }
+  }
+  // The source comes first, whatever its field's number.
+  DatasetSpec source = guessed.spec, rest = guessed.spec;
+  source.clear_input();
+  source.clear_label();
+  source.clear_prediction();
+  rest.clear_source();
+  for (const DatasetSpec& part : {source, rest}) {
+    std::string fields;
+    google::protobuf::TextFormat::PrintToString(part, &fields);
+    text += fields;
+  }
+  return text;
+}
+
+}  // namespace requant
