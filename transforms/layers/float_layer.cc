@@ -242,7 +242,8 @@ void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
 }
 
 // Returns the layer's input and its QuantizeV2, or nullopt if there is none
-// whose codes are of the input's own values.
+// whose codes are of the input's own values: columns with ranges of their own
+// are scaled and repeated before they are quantized.
 std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
                                             const GraphIndex& other) {
   const TensorName input = ParseTensorName(layer.input);
@@ -250,7 +251,10 @@ std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
       other, absl::StrCat(layer.matmul->name(), kQuantizeInfix, input.node));
   if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
       TypeAttribute(*quantize, "T") != tensorflow::DT_QUINT8 ||
-      StringAttribute(*quantize, "mode") != "MIN_FIRST") {
+      StringAttribute(*quantize, "mode") != "MIN_FIRST" ||
+      quantize->input().empty() ||
+      absl::StripPrefix(NodeOf(quantize->input(0)), kImportPrefix) !=
+          absl::StripPrefix(input.node, kImportPrefix)) {
     return std::nullopt;
   }
   LayerPair pair;
