@@ -127,8 +127,34 @@ void StaticInputs::AddKnownCodes(const std::string& tensor, InputCodes codes) {
   codes_.insert_or_assign(tensor, std::move(codes));
 }
 
+absl::Status StaticInputs::Unite(const std::vector<std::string>& tensors,
+                                 const std::vector<const FloatLayer*>& layers) {
+  auto united = std::make_shared<United>();
+  united->tensors = tensors;
+  united->layers = layers;
+  for (const std::string& tensor : tensors) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry, EntryOf(tensor));
+    REQUANT_RETURN_IF_ERROR(
+        CheckWidth(tensor, entry, layers.front()->weights.dim_size(0)));
+    if (tensor == tensors.front()) {
+      united->entry = *entry;
+    } else {
+      united->entry.Merge(*entry);
+    }
+  }
+  for (const std::string& tensor : tensors) united_[tensor] = united;
+  return absl::OkStatus();
+}
+
+const StaticInputs::United* StaticInputs::UnitedWith(
+    const std::string& tensor) const {
+  const auto found = united_.find(tensor);
+  return found == united_.end() ? nullptr : found->second.get();
+}
+
 absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
     const std::string& tensor) const {
+  if (const United* united = UnitedWith(tensor)) return &united->entry;
   const TensorName name = ParseTensorName(tensor);
   const RangeEntry* entry = ranges_->Find(name.node, name.port);
   if (entry != nullptr && entry->histogram.has_value()) return entry;
@@ -136,6 +162,14 @@ absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
       absl::StrCat("the range table has no values of \"", tensor,
                    "\"; calibrate this very graph, with the same outputs, by "
                    "\"requant calibrate\""));
+}
+
+std::vector<StaticInputs::Block> StaticInputs::OneBlock(
+    const std::string& tensor, int64_t columns) {
+  std::vector<Block> blocks(1);
+  blocks[0].tensor = tensor;
+  blocks[0].width = columns;
+  return blocks;
 }
 
 std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
@@ -171,15 +205,13 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
       blocks.push_back(std::move(block));
     }
     if (all_known && first == columns) return blocks;
-    blocks.clear();
   }
-  blocks.emplace_back().tensor = tensor;
-  blocks.back().width = columns;
-  return blocks;
+  return OneBlock(tensor, columns);
 }
 
-absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
-  const NodeDef* table = TableOf(builder_->index(), block->tensor);
+absl::StatusOr<bool> StaticInputs::AddTableRange(const std::string& tensor,
+                                                 Block* block) const {
+  const NodeDef* table = TableOf(builder_->index(), tensor);
   if (table == nullptr) return false;
   REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*table));
   if (values.dtype() != DT_FLOAT || values.NumElements() == 0) return false;
@@ -188,6 +220,16 @@ absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
     if (!std::isfinite(flat(i))) return false;
     block->min = std::min<double>(block->min, flat(i));
     block->max = std::max<double>(block->max, flat(i));
+  }
+  return true;
+}
+
+absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
+  const United* united = UnitedWith(block->tensor);
+  if (united == nullptr) return AddTableRange(block->tensor, block);
+  for (const std::string& tensor : united->tensors) {
+    REQUANT_ASSIGN_OR_RETURN(const bool is_table, AddTableRange(tensor, block));
+    if (!is_table) return false;
   }
   return true;
 }
@@ -450,13 +492,17 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   const std::string prefix = EightbitPrefix(first);
   const int64_t width = first.weights.dim_size(0);
   const TensorName name = ParseTensorName(tensor);
-  const RangeEntry* whole = ranges_->Find(name.node, name.port);
+  const United* united = UnitedWith(tensor);
+  const RangeEntry* whole = united != nullptr
+                                ? &united->entry
+                                : ranges_->Find(name.node, name.port);
   REQUANT_RETURN_IF_ERROR(CheckWidth(tensor, whole, width));
-  std::vector<Block> blocks = FindBlocks(tensor, width);
+  std::vector<Block> blocks =
+      united != nullptr ? OneBlock(tensor, width) : FindBlocks(tensor, width);
   for (Block& block : blocks) {
     REQUANT_RETURN_IF_ERROR(SetRange(whole, &block));
   }
-  PlanBlocks(whole, layers, &blocks);
+  PlanBlocks(whole, united != nullptr ? united->layers : layers, &blocks);
   std::vector<std::string> tensors;
   InputCodes codes;
   codes.width = width;

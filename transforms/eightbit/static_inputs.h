@@ -9,10 +9,12 @@
 // its own and be repeated where that is worthwhile (ColumnPlan).
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
@@ -31,6 +33,11 @@ struct CodeColumn {
   // How many columns of codes there are for `source`; each gets its share of
   // the weight.
   int copies = 1;
+
+  friend bool operator==(const CodeColumn& a, const CodeColumn& b) {
+    return a.source == b.source && a.origin == b.origin && a.step == b.step &&
+           a.copies == b.copies;
+  }
 };
 
 // The quint8 form of a float tensor of `width` columns.
@@ -54,6 +61,12 @@ class StaticInputs {
   StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
                const StaticInputOptions& options);
 
+  // Gives all of `tensors`, inputs of the same width, one plan of columns: that
+  // of their common ranges and of `layers`, which read them. EntryOf returns
+  // for each what was observed of all. Fails if the table lacks an entry.
+  absl::Status Unite(const std::vector<std::string>& tensors,
+                     const std::vector<const FloatLayer*>& layers);
+
   // Registers the quint8 form that a tensor ("x:0") already has.
   void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
@@ -67,10 +80,20 @@ class StaticInputs {
 
  private:
   struct Block;
+  struct United {
+    std::vector<std::string> tensors;
+    std::vector<const FloatLayer*> layers;
+    RangeEntry entry;
+  };
 
+  static std::vector<Block> OneBlock(const std::string& tensor,
+                                     int64_t columns);
   std::vector<Block> FindBlocks(const std::string& tensor,
                                 int64_t columns) const;
   absl::Status SetRange(const RangeEntry* whole, Block* block) const;
+  const United* UnitedWith(const std::string& tensor) const;
+  absl::StatusOr<bool> AddTableRange(const std::string& tensor,
+                                     Block* block) const;
   absl::StatusOr<bool> SetTableRange(Block* block) const;
   void SetColumnRanges(const RangeEntry* whole, const RangeEntry& entry,
                        Block* block) const;
@@ -92,6 +115,7 @@ class StaticInputs {
   const RangeTable* const ranges_;
   const StaticInputOptions options_;
   absl::flat_hash_map<std::string, InputCodes> codes_;
+  absl::flat_hash_map<std::string, std::shared_ptr<const United>> united_;
 };
 
 }  // namespace requant
