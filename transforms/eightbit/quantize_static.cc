@@ -217,7 +217,8 @@ class StaticLayers {
     std::vector<CodeColumn> columns;
     // The names of the constants that hold them, once they are in the graph,
     // and of the biases for them, by the name of the float bias.
-    std::string codes_name, min_name, max_name;
+    std::string codes_name, min_name, max_name, input_min_name, input_max_name;
+    std::vector<std::string> unused_range;
     std::map<std::string, std::string> biases;
   };
 
@@ -277,8 +278,13 @@ class StaticLayers {
       inputs.insert(inputs.end(), node->input().begin(), node->input().end());
       AppendControlInputs({layer.matmul, layer.bias_add, layer.activation},
                           &inputs);
-    } else {
+    } else if (weights.unused_range.empty()) {
       AppendUnusedRange(layer, &builder_, &inputs);
+      weights.unused_range = {inputs[kInputs], inputs[kInputs + 1]};
+    } else {
+      inputs.insert(inputs.end(), weights.unused_range.begin(),
+                    weights.unused_range.end());
+      AppendControlInputs({layer.matmul, layer.bias_add}, &inputs);
     }
     rows_.push_back({layer.matmul->name(),
                      {absl::StrCat(layer.weights.dim_size(0), " x ",
@@ -314,8 +320,7 @@ class StaticLayers {
   // Returns the moments of the layer's input by which to round, or null.
   const ChannelMoments* MomentsFor(const FloatLayer& layer) const {
     const auto entry = inputs_.EntryOf(layer.input);
-    if (!options_.compensate || !entry.ok() ||
-        !(*entry)->moments.has_value() ||
+    if (!options_.compensate || !entry.ok() || !(*entry)->moments.has_value() ||
         (*entry)->moments->channels() != layer.weights.dim_size(0)) {
       return nullptr;
     }
@@ -400,13 +405,15 @@ class StaticLayers {
     inputs[kA] = input.tensor;
     inputs[kWeights] = weights->codes_name;
     REQUANT_ASSIGN_OR_RETURN(inputs[kBias], BiasFor(layer, input, weights));
-    inputs[kMinA] = builder_.AddScalar(prefix + "_input_min", 0);
-    inputs[kMaxA] = builder_.AddScalar(prefix + "_input_max",
-                                       static_cast<float>(255 * input_step));
     if (is_new) {
+      weights->input_min_name = builder_.AddScalar(prefix + "_input_min", 0);
+      weights->input_max_name = builder_.AddScalar(
+          prefix + "_input_max", static_cast<float>(255 * input_step));
       weights->min_name = builder_.AddScalar(name + "_min", -range);
       weights->max_name = builder_.AddScalar(name + "_max", range);
     }
+    inputs[kMinA] = weights->input_min_name;
+    inputs[kMaxA] = weights->input_max_name;
     inputs[kMinW] = weights->min_name;
     inputs[kMaxW] = weights->max_name;
     return inputs;

@@ -39,16 +39,16 @@ std::string RandomConst(const std::string& name, int rows, int columns,
 
 // Returns three steps of a loop, unrolled: h' = tanh(x·w + h·u + b).
 GraphDef UnrolledLoop() {
-  std::string text = absl::StrCat(
-      RandomConst("w", kColumns, kUnits, 1), RandomConst("u", kUnits, kUnits, 2),
-      "b = float<8>{", RandomValues(kUnits, 3), "}\n",
-      "h0 = Placeholder dtype=float\n");
+  std::string text = absl::StrCat(RandomConst("w", kColumns, kUnits, 1),
+                                  RandomConst("u", kUnits, kUnits, 2),
+                                  "b = float<8>{", RandomValues(kUnits, 3),
+                                  "}\n", "h0 = Placeholder dtype=float\n");
   for (int step = 1; step <= 3; ++step) {
-    absl::StrAppend(&text, "x", step, " = Placeholder dtype=float\n",  //
+    absl::StrAppend(&text, "x", step, " = Placeholder dtype=float\n",   //
                     "xw", step, " = MatMul(x", step, ", w) T=float\n",  //
                     "hu", step, " = MatMul(h", step - 1, ", u) T=float\n",
-                    "hub", step, " = BiasAdd(hu", step, ", b) T=float\n",
-                    "sum", step, " = AddV2(xw", step, ", hub", step,
+                    "hub", step, " = BiasAdd(hu", step, ", b) T=float\n", "sum",
+                    step, " = AddV2(xw", step, ", hub", step,
                     ") T=float\n",  //
                     "h", step, " = Tanh(sum", step, ") T=float\n");
   }
@@ -58,14 +58,14 @@ GraphDef UnrolledLoop() {
 // Returns two towers, of which the second gives larger numbers, and one head
 // for both.
 GraphDef TwoTowers(const std::string& second = "Relu") {
-  return GraphFromText(absl::StrCat(
-      RandomConst("w1", kColumns, kUnits, 1),
-      RandomConst("w2", kColumns, kUnits, 2), RandomConst("v", kUnits, 2, 3),
-      R"(
+  return GraphFromText(absl::StrCat(RandomConst("w1", kColumns, kUnits, 1),
+                                    RandomConst("w2", kColumns, kUnits, 2),
+                                    RandomConst("v", kUnits, 2, 3),
+                                    R"(
     x1 = Placeholder dtype=float; x2 = Placeholder dtype=float
     m1 = MatMul(x1, w1) T=float; r1 = Relu(m1) T=float
     m2 = MatMul(x2, w2) T=float; r2 = )",
-      second, R"((m2) T=float
+                                    second, R"((m2) T=float
     head1 = MatMul(r1, v) T=float; head2 = MatMul(r2, v) T=float
     both = Sub(head1, head2) T=float
   )"));
@@ -189,9 +189,8 @@ TEST(SharedInputs, AreApartIfOneComesWithCodesAndTheOtherNot) {
 }
 
 TEST(SharedInputs, LeaveARelu6ItsSixOnlyIfAllOfTheGroupEndThere) {
-  for (const auto& [second, all] :
-       std::vector<std::pair<std::string, bool>>{{"Relu", false},
-                                                 {"Relu6", true}}) {
+  for (const auto& [second, all] : std::vector<std::pair<std::string, bool>>{
+           {"Relu", false}, {"Relu6", true}}) {
     GraphDef graph = TwoTowers(second);
     MutableNode(&graph, "r1")->set_op("Relu6");
     const GraphIndex index = GraphIndex::Create(&graph).value();

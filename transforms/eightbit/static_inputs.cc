@@ -146,7 +146,7 @@ absl::Status StaticInputs::Unite(const std::vector<std::string>& tensors,
   return absl::OkStatus();
 }
 
-const StaticInputs::United* StaticInputs::UnitedWith(
+StaticInputs::United* StaticInputs::UnitedWith(
     const std::string& tensor) const {
   const auto found = united_.find(tensor);
   return found == united_.end() ? nullptr : found->second.get();
@@ -445,8 +445,8 @@ InputCodes StaticInputs::AddColumns(const std::string& prefix,
   return codes;
 }
 
-InputCodes StaticInputs::AddBlock(const std::string& prefix,
-                                  const Block& block) {
+InputCodes StaticInputs::AddBlock(const std::string& prefix, const Block& block,
+                                  United* united) {
   if (block.codes != nullptr) {
     InputCodes codes = *block.codes;
     for (CodeColumn& column : codes.columns) column.source += block.first;
@@ -471,10 +471,16 @@ InputCodes StaticInputs::AddBlock(const std::string& prefix,
     }
   }
   const std::string name = TensorAsPartOfName(block.tensor);
-  const std::string low =
-      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min);
-  const std::string high =
-      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max);
+  std::string low = united != nullptr ? united->low : "";
+  std::string high = united != nullptr ? united->high : "";
+  if (low.empty()) {
+    low = builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min);
+    high = builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max);
+  }
+  if (united != nullptr) {
+    united->low = low;
+    united->high = high;
+  }
   NodeDef quantize =
       MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
                {codes.tensor, low, high}, {{"T", DT_QUINT8}});
@@ -492,10 +498,9 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   const std::string prefix = EightbitPrefix(first);
   const int64_t width = first.weights.dim_size(0);
   const TensorName name = ParseTensorName(tensor);
-  const United* united = UnitedWith(tensor);
-  const RangeEntry* whole = united != nullptr
-                                ? &united->entry
-                                : ranges_->Find(name.node, name.port);
+  United* united = UnitedWith(tensor);
+  const RangeEntry* whole =
+      united != nullptr ? &united->entry : ranges_->Find(name.node, name.port);
   REQUANT_RETURN_IF_ERROR(CheckWidth(tensor, whole, width));
   std::vector<Block> blocks =
       united != nullptr ? OneBlock(tensor, width) : FindBlocks(tensor, width);
@@ -507,7 +512,7 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   InputCodes codes;
   codes.width = width;
   for (const Block& block : blocks) {
-    const InputCodes part = AddBlock(prefix, block);
+    const InputCodes part = AddBlock(prefix, block, united);
     tensors.push_back(part.tensor);
     codes.columns.insert(codes.columns.end(), part.columns.begin(),
                          part.columns.end());

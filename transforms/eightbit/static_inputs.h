@@ -84,6 +84,8 @@ class StaticInputs {
     std::vector<std::string> tensors;
     std::vector<const FloatLayer*> layers;
     RangeEntry entry;
+    // The names of the constants with the range, once they are in the graph.
+    std::string low, high;
   };
 
   static std::vector<Block> OneBlock(const std::string& tensor,
@@ -91,7 +93,7 @@ class StaticInputs {
   std::vector<Block> FindBlocks(const std::string& tensor,
                                 int64_t columns) const;
   absl::Status SetRange(const RangeEntry* whole, Block* block) const;
-  const United* UnitedWith(const std::string& tensor) const;
+  United* UnitedWith(const std::string& tensor) const;
   absl::StatusOr<bool> AddTableRange(const std::string& tensor,
                                      Block* block) const;
   absl::StatusOr<bool> SetTableRange(Block* block) const;
@@ -108,14 +110,16 @@ class StaticInputs {
                         tensorflow::DataType type);
   std::string AddSelection(const std::string& prefix, const std::string& tensor,
                            const std::vector<int32_t>& columns);
-  InputCodes AddBlock(const std::string& prefix, const Block& block);
+  // `united` is what the block is united with if it is a whole input, or null.
+  InputCodes AddBlock(const std::string& prefix, const Block& block,
+                      United* united);
   InputCodes AddColumns(const std::string& prefix, const Block& block);
 
   GraphBuilder* const builder_;
   const RangeTable* const ranges_;
   const StaticInputOptions options_;
   absl::flat_hash_map<std::string, InputCodes> codes_;
-  absl::flat_hash_map<std::string, std::shared_ptr<const United>> united_;
+  absl::flat_hash_map<std::string, std::shared_ptr<United>> united_;
 };
 
 }  // namespace requant
