@@ -283,8 +283,8 @@ TEST_F(EvaluateGraphTest, LeavesOutALayerThatCannotBeCompared) {
     other = MatMul(x, w) T=float
   )");
   const std::string baseline = WriteGraphFile("float.pbtxt", layers);
-  WriteGraphFile("narrow.pbtxt", absl::StrReplaceAll(
-                                     layers, {{"Relu(add)", "Relu(x)"}}));
+  WriteGraphFile("narrow.pbtxt",
+                 absl::StrReplaceAll(layers, {{"Relu(add)", "Relu(x)"}}));
   const ProgramRun run =
       Evaluate("narrow.pbtxt", {"--baseline=" + baseline, "--layer_records=2",
                                 "--batch_size=2", "--result_out=result.pb"});
