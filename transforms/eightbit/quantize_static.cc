@@ -143,8 +143,9 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
 //
 //   bias' = bias + Σ_k mean_k·w_k − u·Σ_c mean_code_c·weight_code_c.
 //
-// Layers that share weights, as the steps of an unrolled loop do, share their
-// codes: their inputs are quantized alike, over what all of them hold.
+// If more than a few layers share weights, as the steps of an unrolled loop do,
+// they share their codes: their inputs are quantized alike, over what all of
+// them hold (shared_inputs.h).
 class StaticLayers {
  public:
   StaticLayers(GraphIndex* index, const RangeTable* ranges,

@@ -1,5 +1,6 @@
 #include "transforms/eightbit/shared_inputs.h"
 
+#include <cstddef>
 #include <set>
 #include <utility>
 
@@ -7,6 +8,10 @@ namespace requant {
 namespace {
 
 using WeightsKey = std::pair<std::string, bool>;
+
+// This many copies of eight-bit codes take as much as the float weights. Inputs
+// with ranges of their own are worth that.
+constexpr size_t kMostCopies = 4;
 
 WeightsKey KeyOf(const FloatLayer& layer) {
   return {layer.weights_node->name(), layer.transposed};
@@ -60,10 +65,15 @@ void AddTo(const FloatLayer& layer, bool is_relu6,
 
 SharedInputs FindSharedInputs(const std::vector<FloatLayer>& layers) {
   TensorSets sets;
-  std::map<WeightsKey, std::string> first_input;
+  std::map<WeightsKey, std::set<std::string>> inputs;
   for (const FloatLayer& layer : layers) {
-    const auto [first, is_new] = first_input.emplace(KeyOf(layer), layer.input);
-    if (!is_new) sets.Unite(first->second, layer.input);
+    inputs[KeyOf(layer)].insert(layer.input);
+  }
+  for (const auto& [weights, tensors] : inputs) {
+    if (tensors.size() <= kMostCopies) continue;
+    for (const std::string& tensor : tensors) {
+      sets.Unite(*tensors.begin(), tensor);
+    }
   }
   const std::map<std::string, bool> coded = CodedOutputs(layers);
   using GroupKey = std::pair<std::string, bool>;

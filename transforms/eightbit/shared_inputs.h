@@ -1,9 +1,9 @@
 #ifndef REQUANT_TRANSFORMS_EIGHTBIT_SHARED_INPUTS_H_
 #define REQUANT_TRANSFORMS_EIGHTBIT_SHARED_INPUTS_H_
 
-// Finds inputs that have to be quantized alike because layers with the same
-// weights read them, such as the steps of an unrolled loop: only then do these
-// layers have the same codes.
+// Finds inputs that have to be quantized alike because more than a few layers
+// with the same weights read them, such as the steps of an unrolled loop: only
+// then do these layers have the same codes, and need no copies of them.
 
 #include <map>
 #include <string>

@@ -4,6 +4,7 @@
 #include <random>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "ranges/channel_moments.h"
 #include "ranges/range_table.h"
@@ -37,13 +38,13 @@ std::string RandomConst(const std::string& name, int rows, int columns,
                       RandomValues(rows * columns, seed), "}\n");
 }
 
-// Returns three steps of a loop, unrolled: h' = tanh(x·w + h·u + b).
+// Returns six steps of a loop, unrolled: h' = tanh(x·w + h·u + b).
 GraphDef UnrolledLoop() {
   std::string text = absl::StrCat(RandomConst("w", kColumns, kUnits, 1),
                                   RandomConst("u", kUnits, kUnits, 2),
                                   "b = float<8>{", RandomValues(kUnits, 3),
                                   "}\n", "h0 = Placeholder dtype=float\n");
-  for (int step = 1; step <= 3; ++step) {
+  for (int step = 1; step <= 6; ++step) {
     absl::StrAppend(&text, "x", step, " = Placeholder dtype=float\n",   //
                     "xw", step, " = MatMul(x", step, ", w) T=float\n",  //
                     "hu", step, " = MatMul(h", step - 1, ", u) T=float\n",
@@ -55,20 +56,23 @@ GraphDef UnrolledLoop() {
   return GraphFromText(text);
 }
 
-// Returns two towers, of which the second gives larger numbers, and one head
-// for both.
-GraphDef TwoTowers(const std::string& second = "Relu") {
-  return GraphFromText(absl::StrCat(RandomConst("w1", kColumns, kUnits, 1),
-                                    RandomConst("w2", kColumns, kUnits, 2),
-                                    RandomConst("v", kUnits, 2, 3),
-                                    R"(
-    x1 = Placeholder dtype=float; x2 = Placeholder dtype=float
-    m1 = MatMul(x1, w1) T=float; r1 = Relu(m1) T=float
-    m2 = MatMul(x2, w2) T=float; r2 = )",
-                                    second, R"((m2) T=float
-    head1 = MatMul(r1, v) T=float; head2 = MatMul(r2, v) T=float
-    both = Sub(head1, head2) T=float
-  )"));
+// Returns towers, of which each gives larger numbers than the one before, and
+// one head for all. All but the first tower end with `op`.
+GraphDef Towers(const std::string& op = "Relu", int towers = 5) {
+  std::string text = RandomConst("v", kUnits, 2, 30);
+  std::vector<std::string> heads;
+  for (int i = 1; i <= towers; ++i) {
+    absl::StrAppend(&text,
+                    RandomConst(absl::StrCat("w", i), kColumns, kUnits, i), "x",
+                    i, " = Placeholder dtype=float\n",                  //
+                    "m", i, " = MatMul(x", i, ", w", i, ") T=float\n",  //
+                    "r", i, " = ", i == 1 ? "Relu" : op, "(m", i,
+                    ") T=float\n",  //
+                    "head", i, " = MatMul(r", i, ", v) T=float\n");
+    heads.push_back(absl::StrCat("head", i));
+  }
+  return GraphFromText(absl::StrCat(
+      text, "all = AddN(", absl::StrJoin(heads, ", "), ") T=float N=", towers));
 }
 
 // Returns records in which the later inputs have the larger numbers.
@@ -83,7 +87,7 @@ Feeds Records(const GraphDef& graph, int seed) {
     auto flat = tensor.flat<float>();
     for (int64_t i = 0; i < flat.size(); ++i) flat(i) = normal(random);
     feeds.emplace_back(name, tensor);
-    scale *= 2;
+    scale *= 1.25f;
   }
   return feeds;
 }
@@ -158,48 +162,52 @@ std::vector<std::string> CodesOfWeights(const GraphDef& graph) {
 
 TEST(SharedInputs, GiveAllStepsOfAnUnrolledLoopTheSameCodes) {
   const GraphDef graph = UnrolledLoop();
-  const GraphDef quantized = Quantize(graph, "h3");
-  EXPECT_THAT(NodesOf(quantized, kFusedFloat), SizeIs(6));
+  const GraphDef quantized = Quantize(graph, "h6");
+  EXPECT_THAT(NodesOf(quantized, kFusedFloat), SizeIs(12));
   EXPECT_THAT(CodesOfWeights(quantized),
               UnorderedElementsAre("w_qint8_const", "u_qint8_const"));
   EXPECT_EQ(NodeNamed(quantized, "hub1").input(kBias),
-            NodeNamed(quantized, "hub3").input(kBias));
-  EXPECT_LT(RelativeError(graph, quantized, "h3"), 0.05);
+            NodeNamed(quantized, "hub6").input(kBias));
+  EXPECT_LT(RelativeError(graph, quantized, "h6"), 0.05);
 }
 
 TEST(SharedInputs, GiveOutputsOfLayersOneRange) {
-  const GraphDef graph = TwoTowers();
-  const GraphDef quantized = Quantize(graph, "both");
-  EXPECT_THAT(CodesOfWeights(quantized),
-              UnorderedElementsAre("w1_qint8_const", "w2_qint8_const",
-                                   "v_qint8_const"));
+  const GraphDef graph = Towers();
+  const GraphDef quantized = Quantize(graph, "all");
+  EXPECT_THAT(CodesOfWeights(quantized), SizeIs(5 + 1));
   const auto max_of = [&](const std::string& layer) {
     const NodeDef& node = NodeNamed(quantized, layer + "_eightbit_requantize");
     return ScalarNamed(quantized, node.input(kInputs + 1));
   };
-  EXPECT_EQ(max_of("m1"), max_of("m2"));
-  EXPECT_LT(RelativeError(graph, quantized, "both"), 0.05);
+  EXPECT_EQ(max_of("m1"), max_of("m5"));
+  EXPECT_LT(RelativeError(graph, quantized, "all"), 0.05);
 }
 
 TEST(SharedInputs, AreApartIfOneComesWithCodesAndTheOtherNot) {
-  const GraphDef graph = TwoTowers("Neg");
-  const GraphDef quantized = Quantize(graph, "both");
-  EXPECT_THAT(CodesOfWeights(quantized), SizeIs(4));
-  EXPECT_LT(RelativeError(graph, quantized, "both"), 0.05);
+  const GraphDef graph = Towers("Neg");
+  const GraphDef quantized = Quantize(graph, "all");
+  EXPECT_THAT(CodesOfWeights(quantized), SizeIs(5 + 2));
+  EXPECT_LT(RelativeError(graph, quantized, "all"), 0.05);
+}
+
+TEST(SharedInputs, KeepRangesOfTheirOwnIfThereAreFew) {
+  const GraphDef quantized = Quantize(Towers("Relu", 4), "all");
+  EXPECT_THAT(CodesOfWeights(quantized), SizeIs(4 + 4));
 }
 
 TEST(SharedInputs, LeaveARelu6ItsSixOnlyIfAllOfTheGroupEndThere) {
-  for (const auto& [second, all] : std::vector<std::pair<std::string, bool>>{
+  for (const auto& [op, all] : std::vector<std::pair<std::string, bool>>{
            {"Relu", false}, {"Relu6", true}}) {
-    GraphDef graph = TwoTowers(second);
+    GraphDef graph = Towers(op);
     MutableNode(&graph, "r1")->set_op("Relu6");
     const GraphIndex index = GraphIndex::Create(&graph).value();
     const FloatLayers found = FindFloatLayers(index);
     const SharedInputs shared = FindSharedInputs(found.layers);
     ASSERT_THAT(shared.groups, SizeIs(1));
-    EXPECT_THAT(shared.groups[0].tensors, ElementsAre("r1:0", "r2:0"));
+    EXPECT_THAT(shared.groups[0].tensors,
+                ElementsAre("r1:0", "r2:0", "r3:0", "r4:0", "r5:0"));
     EXPECT_THAT(shared.groups[0].layers, SizeIs(1));
-    EXPECT_THAT(shared.groups[0].readers, SizeIs(2));
+    EXPECT_THAT(shared.groups[0].readers, SizeIs(5));
     EXPECT_EQ(shared.groups[0].all_relu6, all);
     EXPECT_EQ(shared.Find("x1:0"), nullptr);
   }
