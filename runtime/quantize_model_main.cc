@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <future>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,10 +46,13 @@
 #include "runtime/session/model.h"
 #include "runtime/session/model_signature.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+#include "transforms/layers/coverage.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
+#include "transforms/preparation/prepare_graph.h"
 #include "transforms/registry.h"
 
 DEFINE_string(graph, "",
@@ -110,8 +114,9 @@ ProgramHelp Help() {
   help.summary =
       "calibrates a frozen float graph and computes its MatMul layers and its "
       "embedding tables in eight bits, in one go. Prints a table of the "
-      "layers, what was left in float and why, and the command that verifies "
-      "the result.";
+      "layers, how much of the work runs in int8, what was left in float and "
+      "why, and the command that verifies the result. A graph without such "
+      "layers is written as it is.";
   help.usage =
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
@@ -226,12 +231,22 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   return job;
 }
 
+using RegistryFuture = std::shared_future<absl::StatusOr<TransformRegistry*>>;
+
 // A graph on its way to eight bits.
 struct Quantization {
   CalibrateJob job;
+  RegistryFuture registry;
   GraphDef graph;
+  // The size of the graph as it was.
+  GraphSize before;
   // Names of nodes.
   std::vector<std::string> outputs;
+  // Products that are not to be exposed, beside those that the user excludes.
+  std::vector<std::string> unexposed;
+  PreparedGraph prepared;
+  // They tell the work of each product.
+  FirstBatchShapes shapes;
   // 0 with --ranges.
   int64_t calibration_records = 0;
   // The content of the file --ranges_output, if it was asked for.
@@ -240,10 +255,17 @@ struct Quantization {
   std::vector<std::string> notes;
 };
 
-// Takes the graph and its outputs from the model.
-absl::Status Take(const Model& model, const GraphDef& graph,
-                  Quantization* quantization) {
-  quantization->graph = graph;
+FloatLayerOptions LayerOptions(const Quantization& quantization) {
+  FloatLayerOptions options = {quantization.outputs,
+                               ParseNameList(FLAGS_excluded_ops),
+                               ParseNameList(FLAGS_excluded_nodes)};
+  const std::vector<std::string>& more = quantization.unexposed;
+  options.excluded_nodes.insert(options.excluded_nodes.end(), more.begin(),
+                                more.end());
+  return options;
+}
+
+absl::Status TakeOutputs(const Model& model, Quantization* quantization) {
   std::vector<std::string> names = ParseNameList(FLAGS_outputs);
   const PredictionSpec& prediction = quantization->job.dataset().prediction();
   if (!prediction.tensor().empty()) {
@@ -261,6 +283,36 @@ absl::Status Take(const Model& model, const GraphDef& graph,
   return absl::OkStatus();
 }
 
+absl::Status Prepare(bool may_change, Quantization* quantization,
+                     GraphDef* graph) {
+  const auto registry = [&] { return quantization->registry.get(); };
+  REQUANT_ASSIGN_OR_RETURN(
+      quantization->prepared,
+      PrepareGraph(LayerOptions(*quantization), may_change, registry, graph));
+  return absl::OkStatus();
+}
+
+// Takes the graph and its outputs from the model, and prepares the graph that
+// goes into the session. Fails, with `nothing` set, if it stays in float.
+absl::Status Take(const Model& model, GraphDef* graph,
+                  Quantization* quantization) {
+  REQUANT_RETURN_IF_ERROR(TakeOutputs(model, quantization));
+  quantization->before = SizeOf(*graph);
+  // A SavedModel's session has the graph of its file.
+  const bool may_change = SavedModelDirectory(model.path()).empty();
+  REQUANT_RETURN_IF_ERROR(RunError(Prepare(may_change, quantization, graph),
+                                   model.path(), "cannot be quantized"));
+  quantization->graph = *graph;
+  const PreparedGraph& prepared = quantization->prepared;
+  if (!prepared.nothing.empty()) {
+    return absl::CancelledError(prepared.nothing);
+  }
+  if (may_change) {
+    quantization->shapes.wanted = UnknownOperands(prepared.products);
+  }
+  return absl::OkStatus();
+}
+
 // Returns the path of an anonymous file with this content, for readers that
 // take a path. It exists as long as this process.
 absl::StatusOr<std::string> MemoryFile(std::string_view content) {
@@ -274,12 +326,12 @@ absl::StatusOr<std::string> MemoryFile(std::string_view content) {
 }
 
 // Loads the model, and calibrates it unless there are ranges. Returns the
-// ranges' files.
+// ranges' files. Fails if the graph stays in float.
 absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
     Quantization* quantization) {
   const CalibrateJob& job = quantization->job;
   const auto take = [&](const Model& model, GraphDef* graph) {
-    return Take(model, *graph, quantization);
+    return Take(model, graph, quantization);
   };
   if (!FLAGS_ranges.empty()) {
     SetActivity(absl::StrCat("loading ", job.model().path()));
@@ -289,7 +341,8 @@ absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
   }
   const bool keep_ranges = !FLAGS_ranges_output.empty();
   REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
-                           ObserveRanges(job, take, /*for_file=*/keep_ranges));
+                           ObserveRanges(job, take, /*for_file=*/keep_ranges,
+                                         &quantization->shapes));
   for (const auto& [name, entry] : table.entries()) {
     quantization->calibration_records =
         std::max(quantization->calibration_records, entry.records);
@@ -300,17 +353,29 @@ absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
   return std::vector<std::string>{std::move(path)};
 }
 
-std::vector<TransformCall> Calls(const std::vector<std::string>& ranges_files) {
+// Returns the calls; `excluded` stay float beside what the user excludes.
+std::vector<TransformCall> Calls(const std::vector<std::string>& ranges_files,
+                                 const std::vector<std::string>& excluded,
+                                 const GraphDef& graph) {
   TransformCall quantize = {
       "quantize_static",
       {{"ranges_file", ranges_files},
        {"target", {Target()}},
        {"method", {FLAGS_method}},
        {"value_percentile", {absl::StrCat(FLAGS_value_percentile)}}}};
-  for (const auto& [parameter, list] :
-       {std::pair("excluded_ops", FLAGS_excluded_ops),
-        std::pair("excluded_nodes", FLAGS_excluded_nodes)}) {
-    const std::vector<std::string> names = ParseNameList(list);
+  std::vector<std::string> nodes = ParseNameList(FLAGS_excluded_nodes);
+  // The preparation may have removed some of them.
+  std::set<std::string_view> known;
+  for (const NodeDef& node : graph.node()) known.insert(node.name());
+  nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
+                             [&](const std::string& name) {
+                               return known.count(name) == 0;
+                             }),
+              nodes.end());
+  nodes.insert(nodes.end(), excluded.begin(), excluded.end());
+  for (const auto& [parameter, names] :
+       {std::pair("excluded_ops", ParseNameList(FLAGS_excluded_ops)),
+        std::pair("excluded_nodes", nodes)}) {
     if (!names.empty()) quantize.parameters[parameter] = names;
   }
   const TransformCall strip = {"strip_unused_nodes", {}};
@@ -331,17 +396,6 @@ PipelineOptions Pipeline(Quantization* quantization) {
   return options;
 }
 
-absl::Status NothingQuantized(Quantization* quantization) {
-  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
-                           GraphIndex::Create(&quantization->graph));
-  const FloatLayers found = FindFloatLayers(
-      index, {quantization->outputs, ParseNameList(FLAGS_excluded_ops),
-              ParseNameList(FLAGS_excluded_nodes)});
-  return absl::FailedPreconditionError(absl::StrCat(
-      quantization->job.model().path(),
-      " has nothing to quantize: ", WhyNoLayers(quantization->graph, found)));
-}
-
 int64_t QuantizedMatMuls(const GraphDef& graph) {
   return std::count_if(graph.node().begin(), graph.node().end(),
                        [](const NodeDef& node) {
@@ -349,22 +403,85 @@ int64_t QuantizedMatMuls(const GraphDef& graph) {
                        });
 }
 
+// Quantizes the prepared graph.
+absl::Status RunTransforms(const std::vector<std::string>& ranges_files,
+                           Quantization* quantization) {
+  std::vector<std::string> excluded;
+  if (quantization->prepared.changed && !FLAGS_ranges.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
+                             ReadRangeTables(ranges_files));
+    REQUANT_ASSIGN_OR_RETURN(
+        excluded,
+        LayersWithoutRanges(quantization->prepared, LayerOptions(*quantization),
+                            table, &quantization->graph));
+  }
+  const absl::StatusOr<TransformRegistry*>& registry =
+      quantization->registry.get();
+  REQUANT_RETURN_IF_ERROR(registry.status());
+  return RunPipeline(Calls(ranges_files, excluded, quantization->graph),
+                     **registry, Pipeline(quantization), &quantization->graph);
+}
+
+// Gives the products that were exposed in vain the form that they had: it may
+// be faster. Quantizes the graph again.
+absl::Status TakeBack(const std::vector<std::string>& ranges_files,
+                      Quantization* quantization) {
+  const std::vector<std::string> names = ExposedInVain(quantization->graph);
+  if (!quantization->prepared.changed || names.empty()) {
+    return absl::OkStatus();
+  }
+  quantization->unexposed = names;
+  quantization->notes.clear();
+  REQUANT_ASSIGN_OR_RETURN(quantization->graph,
+                           ReadGraph(quantization->job.model().path()));
+  REQUANT_RETURN_IF_ERROR(
+      Prepare(/*may_change=*/true, quantization, &quantization->graph));
+  for (CountedProduct& product : quantization->prepared.products) {
+    if (std::find(names.begin(), names.end(), product.name) != names.end()) {
+      product.in_float = "the ranges do not have it";
+    }
+  }
+  if (!quantization->prepared.nothing.empty()) return absl::OkStatus();
+  return RunTransforms(ranges_files, quantization);
+}
+
+// Restores the float graph.
+absl::Status StayFloat(Quantization* quantization) {
+  std::string& why = quantization->prepared.nothing;
+  if (why.empty())
+    why = "the outputs depend on no MatMul with constant weights";
+  quantization->notes.clear();
+  if (!FLAGS_ranges_output.empty() && quantization->ranges.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(quantization->ranges,
+                             SerializeRangeTable(RangeTable()));
+  }
+  REQUANT_ASSIGN_OR_RETURN(quantization->graph,
+                           ReadGraph(quantization->job.model().path()));
+  return absl::OkStatus();
+}
+
 // Quantizes the graph in this same process: TensorFlow starts once, and neither
-// the graph nor the ranges pass through a file. Fails if there is nothing to
-// quantize. Returns the graph's original size.
-absl::StatusOr<GraphSize> Quantize(Quantization* quantization) {
+// the graph nor the ranges pass through a file. If there is nothing to
+// quantize, the graph stays as it is.
+absl::Status Quantize(Quantization* quantization) {
   // The registry loads while the graph is calibrated.
-  auto registry = std::async(std::launch::async, TransformRegistry::Get);
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> ranges_files,
-                           LoadAndCalibrate(quantization));
-  GraphDef& graph = quantization->graph;
-  const GraphSize before = SizeOf(graph);
-  const int64_t matmuls = QuantizedMatMuls(graph);
-  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* transforms, registry.get());
-  REQUANT_RETURN_IF_ERROR(RunPipeline(Calls(ranges_files), *transforms,
-                                      Pipeline(quantization), &graph));
-  if (QuantizedMatMuls(graph) == matmuls) return NothingQuantized(quantization);
-  return before;
+  quantization->registry =
+      std::async(std::launch::async, TransformRegistry::Get).share();
+  const absl::StatusOr<std::vector<std::string>> ranges_files =
+      LoadAndCalibrate(quantization);
+  if (!quantization->prepared.nothing.empty()) return StayFloat(quantization);
+  REQUANT_RETURN_IF_ERROR(ranges_files.status());
+  const int64_t matmuls = QuantizedMatMuls(quantization->graph);
+  REQUANT_RETURN_IF_ERROR(RunTransforms(*ranges_files, quantization));
+  REQUANT_RETURN_IF_ERROR(TakeBack(*ranges_files, quantization));
+  if (QuantizedMatMuls(quantization->graph) == matmuls) {
+    return StayFloat(quantization);
+  }
+  std::vector<CountedProduct>& products = quantization->prepared.products;
+  MarkLeftInFloat(quantization->graph, &products);
+  SetWork(quantization->shapes.observed, quantization->shapes.operands,
+          &products);
+  return absl::OkStatus();
 }
 
 absl::Status Write(const Quantization& quantization) {
@@ -399,7 +516,26 @@ std::string EvaluateCommand(const DatasetSpec& dataset) {
   return absl::StrJoin(words, " ");
 }
 
-void Print(const Quantization& quantization, const GraphSize& before) {
+std::string ResultText(const Quantization& quantization) {
+  const GraphSize after = SizeOf(quantization.graph);
+  std::string text = absl::StrCat(Printable(FLAGS_output), ": ",
+                                  GraphSizeSummary(quantization.before, after));
+  const std::string command = EvaluateCommand(quantization.job.dataset());
+  if (!command.empty()) {
+    absl::StrAppend(
+        &text,
+        "; to verify it, on RECORDS that it was not calibrated on: ", command);
+  }
+  if (after.bytes > quantization.before.bytes) {
+    absl::StrAppend(&text,
+                    "\nthe result is larger than the float graph: the nodes, "
+                    "ranges and repeated columns of its int8 layers take up "
+                    "more than their weights save");
+  }
+  return text + "\n";
+}
+
+void Print(const Quantization& quantization) {
   std::string text;
   if (quantization.calibration_records > 0) {
     absl::StrAppend(&text, "calibrated on ", quantization.calibration_records,
@@ -408,18 +544,17 @@ void Print(const Quantization& quantization, const GraphSize& before) {
   for (const std::string& note : quantization.notes) {
     absl::StrAppend(&text, note, "\n");
   }
-  absl::StrAppend(&text, Printable(FLAGS_output), ": ",
-                  GraphSizeSummary(before, SizeOf(quantization.graph)));
-  const std::string command = EvaluateCommand(quantization.job.dataset());
-  absl::StrAppend(&text,
-                  command.empty()
-                      ? ""
-                      : absl::StrCat("; to verify it, on RECORDS that it was "
-                                     "not calibrated on: ",
-                                     command),
-                  "\n");
-  // A run prints this at its end, and its record must suit other machines.
-  if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
+  absl::StrAppend(
+      &text, Printable(CoverageText(quantization.prepared.products)), "\n");
+  if (!quantization.prepared.nothing.empty()) {
+    absl::StrAppend(
+        &text, "nothing pays here: ", Printable(quantization.prepared.nothing),
+        "; ", Printable(FLAGS_output), " is the float graph as it was\n");
+  } else {
+    absl::StrAppend(&text, ResultText(quantization));
+    // A run prints this at its end, and its record must suit other machines.
+    if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
+  }
   std::fputs(text.c_str(), stdout);
 }
 
@@ -440,10 +575,10 @@ absl::StatusOr<int> Work() {
   }
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
-  REQUANT_ASSIGN_OR_RETURN(const GraphSize before, Quantize(&quantization));
+  REQUANT_RETURN_IF_ERROR(Quantize(&quantization));
   StartReport();
   REQUANT_RETURN_IF_ERROR(Write(quantization));
-  Print(quantization, before);
+  Print(quantization);
   return kExitOk;
 }
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/types/span.h"
 #include "base/files/sha256.h"
 #include "base/process/machine.h"
@@ -22,16 +21,19 @@
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "runtime/calibration/calibration_report.h"
+#include "runtime/calibration/observed_entries.h"
 #include "runtime/calibration/value_observer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/session/model.h"
 #include "runtime/statistics/prediction_tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/tensor_shape.h"
+#include "tensorflow/core/framework/types.pb.h"
 #include "transforms/layers/calibration_tensors.h"
-#include "transforms/layers/float_layer.h"
-#include "transforms/qdq/qdq_sites.h"
+#include "transforms/layers/graph_builder.h"
 
 namespace requant {
 namespace {
@@ -41,23 +43,6 @@ using tensorflow::Tensor;
 
 // The number of weights that are fetched at once.
 constexpr size_t kWeightsPerPass = 16;
-
-// If there are more, only their number is reported.
-constexpr size_t kNamedUnobserved = 10;
-
-std::string TensorText(const std::string& node, int output) {
-  return absl::StrCat(node, ":", output);
-}
-
-// An entry of the table, with what is fetched for it.
-struct ObservedEntry {
-  CalibrationTensor tensor;
-  // The two ends of a range, or else the tensor's values; in a function, those
-  // at every place that calls it.
-  std::vector<std::string> fetches;
-  // Whether its values are the same in every batch.
-  bool is_weight = false;
-};
 
 // The results of one run of the graph, and the records that it was for.
 struct RunValues {
@@ -130,134 +115,6 @@ class EntryObserver {
   int64_t records_ = 0;
 };
 
-// Returns the tensor of the dataset's prediction, if it has one.
-absl::StatusOr<std::vector<std::string>> PredictionTensor(
-    const CalibrateJob& job, const Model& model) {
-  const std::string& name = job.dataset().prediction().tensor();
-  if (name.empty()) return std::vector<std::string>();
-  REQUANT_ASSIGN_OR_RETURN(std::string output, model.OutputTensor(name));
-  return std::vector<std::string>{std::move(output)};
-}
-
-// Returns the tensors that the job names, or those that the transforms for
-// eight-bit graphs need.
-absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
-    const CalibrateJob& job, const Model& model, GraphDef* graph) {
-  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
-  std::vector<CalibrationTensor> tensors;
-  for (const std::string& name : job.tensors()) {
-    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                             model.OutputTensor(name));
-    REQUANT_ASSIGN_OR_RETURN(CalibrationTensor found,
-                             FindCalibrationTensor(index, tensor));
-    const auto same = [&](const CalibrationTensor& other) {
-      return other.node == found.node && other.output == found.output;
-    };
-    if (std::none_of(tensors.begin(), tensors.end(), same)) {
-      tensors.push_back(std::move(found));
-    }
-  }
-  if (!tensors.empty()) {
-    MarkLayerInputs(index, &tensors);
-    return tensors;
-  }
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> outputs,
-                           PredictionTensor(job, model));
-  tensors = FindCalibrationTensors(index, outputs);
-  if (tensors.empty()) {
-    return absl::NotFoundError(
-        absl::StrCat(model.path(),
-                     " has nothing to calibrate: no node computes ranges, and ",
-                     WhyNoLayers(*graph, FindFloatLayers(index)),
-                     "; requant calibrate --tensors observes any tensor"));
-  }
-  return tensors;
-}
-
-absl::StatusOr<std::vector<ObservedEntry>> ChooseEntries(
-    const CalibrateJob& job, const Model& model, GraphDef* graph) {
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<CalibrationTensor> tensors,
-                           ChooseTensors(job, model, graph));
-  std::vector<ObservedEntry> entries;
-  for (const CalibrationTensor& tensor : tensors) {
-    entries.push_back({tensor, {TensorText(tensor.node, tensor.output)}});
-    if (tensor.kind == ObservedKind::kRange) {
-      entries.back().fetches.push_back(TensorText(tensor.node, 1));
-    }
-  }
-  return entries;
-}
-
-void WarnOfNotObserved(const CalibrateJob& job, const Model& model,
-                       const std::vector<NotObserved>& keys) {
-  // Without signatures, the outputs are those that the dataset names.
-  std::string not_needed = "the outputs do not depend on it";
-  if (!model.signature().outputs().empty()) {
-    not_needed =
-        absl::StrCat("the signature ",
-                     job.model().signature().empty() ? "serving_default"
-                                                     : job.model().signature(),
-                     " does not compute it (--signature chooses another)");
-  }
-  for (size_t i = 0; i < std::min(keys.size(), kNamedUnobserved); ++i) {
-    const RangeKey& key = keys[i].range;
-    SayWarning(absl::StrCat(
-        "the range of ", TensorText(key.first, key.second),
-        " is not observed: ",
-        keys[i].is_needed ? "it is in a loop or under a condition (While, If)"
-                          : not_needed));
-  }
-  if (keys.size() > kNamedUnobserved) {
-    SayWarning(absl::StrCat(keys.size(),
-                            " ranges are not observed, of which the first ",
-                            kNamedUnobserved, " are named above"));
-  }
-}
-
-// Returns what insert_qdq would quantize, in functions too. The session needs
-// the nodes `added` to compute them.
-absl::StatusOr<std::vector<ObservedEntry>> ChooseQdqEntries(
-    const CalibrateJob& job, const Model& model, const GraphDef& graph,
-    GraphDef* added) {
-  QdqSiteOptions options;
-  options.ops.assign(job.qdq().op().begin(), job.qdq().op().end());
-  if (!job.qdq().inputs().empty()) {
-    REQUANT_ASSIGN_OR_RETURN(options.inputs,
-                             ParseQdqInputs(job.qdq().inputs()));
-  }
-  REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> outputs,
-                           PredictionTensor(job, model));
-  for (const auto& [key, output] : model.signature().outputs()) {
-    outputs.push_back(output.name());
-  }
-  if (outputs.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(model.path(),
-                     " has no signature that tells its outputs: name one by "
-                     "prediction { tensor: ... } in the dataset"));
-  }
-  // Protobuf maps are unordered.
-  std::sort(outputs.begin(), outputs.end());
-  REQUANT_ASSIGN_OR_RETURN(QdqObservers qdq,
-                           MakeQdqObservers(graph, options, outputs));
-  WarnOfNotObserved(job, model, qdq.not_observed);
-  if (qdq.observers.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        model.path(), " has nothing to calibrate: no ",
-        options.ops.empty() ? "MatMul" : absl::StrJoin(options.ops, ", "),
-        " whose inputs can be observed"));
-  }
-  *added = std::move(qdq.added);
-  std::vector<ObservedEntry> entries;
-  for (const QdqObserver& observer : qdq.observers) {
-    const auto& [node, output] = observer.range;
-    entries.push_back({{ObservedKind::kTensor, node, output},
-                       observer.tensors,
-                       observer.is_weight});
-  }
-  return entries;
-}
-
 // What one run of the graph observes.
 struct ObservationPass {
   std::unique_ptr<ModelFunction> function;
@@ -268,9 +125,11 @@ struct ObservationPass {
 
 class CalibrationRun {
  public:
-  CalibrationRun(const CalibrateJob& job, const Model::GraphInspector& inspect)
+  CalibrationRun(const CalibrateJob& job, const Model::GraphInspector& inspect,
+                 FirstBatchShapes* shapes)
       : job_(job),
         inspect_(inspect),
+        shapes_(shapes),
         progress_({"calibrating", "records", job.max_records()},
                   WorkProgress()) {}
 
@@ -299,7 +158,7 @@ class CalibrationRun {
           entries, job_.has_qdq()
                        ? ChooseQdqEntries(job_, model, *graph, &added)
                        : ChooseEntries(job_, model, graph));
-      return absl::OkStatus();
+      return AddShapeNodes(graph);
     };
     REQUANT_ASSIGN_OR_RETURN(model_,
                              Model::Load(job_.model(), job_.session(), choose,
@@ -316,6 +175,21 @@ class CalibrationRun {
       moments.records = entry.tensor.layer_input ? job_.moment_records() : 0;
       moments.threads = threads > 0 ? threads : ReadCoreLimits().usable();
       observers_.push_back(std::make_unique<EntryObserver>(entry, moments));
+    }
+    return absl::OkStatus();
+  }
+
+  // Adds a node for each wanted shape.
+  absl::Status AddShapeNodes(GraphDef* graph) {
+    if (shapes_ == nullptr || shapes_->wanted.empty()) return absl::OkStatus();
+    REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(graph));
+    for (const ProductOperand& operand : shapes_->wanted) {
+      REQUANT_ASSIGN_OR_RETURN(
+          const tensorflow::NodeDef* node,
+          index.Add(MakeNode(
+              index.FreeName("requant/shape"), "Shape", {operand.tensor},
+              {{"T", operand.type}, {"out_type", tensorflow::DT_INT64}})));
+      shape_fetches_.push_back(TensorText(node->name(), 0));
     }
     return absl::OkStatus();
   }
@@ -350,6 +224,7 @@ class CalibrationRun {
       // TensorFlow rewrites the graph for each pass.
       SetActivity(absl::StrCat("loading ", model_->path()));
       REQUANT_RETURN_IF_ERROR(PlanPasses(batch));
+      FindShapes(batch);
       SetActivity(absl::StrCat("running ", model_->path()));
     }
     for (const ObservationPass& pass : passes_) {
@@ -419,17 +294,59 @@ class CalibrationRun {
     return absl::OkStatus();
   }
 
-  // Measures the memory that a whole batch takes for each observer, from its
-  // first record alone if inputs can be cut.
-  absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
+  // Sets *inputs to those of the first record and returns true, or to those of
+  // the batch if they cannot be cut.
+  static bool CutToFirstRecord(const Batch& batch,
+                               std::vector<Tensor>* inputs) {
     const bool can_cut = std::all_of(
         batch.inputs.begin(), batch.inputs.end(), [&](const Tensor& input) {
           return input.dims() > 0 && input.dim_size(0) == batch.size;
         });
-    std::vector<Tensor> inputs, fetched;
     for (const Tensor& input : batch.inputs) {
-      inputs.push_back(can_cut ? input.Slice(0, 1) : input);
+      inputs->push_back(can_cut ? input.Slice(0, 1) : input);
     }
+    return can_cut;
+  }
+
+  // Fills in shapes_->operands. A failure, as in a branch that is not taken,
+  // does not matter for the ranges and leaves them empty.
+  void FindShapes(const Batch& batch) {
+    if (shape_fetches_.empty()) return;
+    std::vector<Tensor> inputs, fetched;
+    const bool can_cut = CutToFirstRecord(batch, &inputs);
+    const auto function =
+        ModelFunction::Make(model_.get(), inputs_, shape_fetches_);
+    if (!function.ok() || !(*function)->Run(inputs, &fetched).ok()) return;
+    SeenShapes& seen = shapes_->operands;
+    seen.records = can_cut ? 1 : batch.size;
+    for (size_t i = 0; i < fetched.size(); ++i) {
+      tensorflow::TensorShape shape;
+      const auto sizes = fetched[i].flat<int64_t>();
+      if (tensorflow::TensorShape::BuildTensorShape(
+              absl::MakeConstSpan(sizes.data(), sizes.size()), &shape)
+              .ok()) {
+        seen.shapes[shapes_->wanted[i].tensor] = shape;
+      }
+    }
+  }
+
+  // Keeps the shapes that the first run of a pass has.
+  void KeepShapes(const ObservationPass& pass, const RunValues& run) {
+    if (shapes_ == nullptr || run.first_record > 0) return;
+    shapes_->observed.records = run.records;
+    auto tensor = run.fetched.begin();
+    for (const EntryObserver* observer : pass.observers) {
+      for (const std::string& fetch : observer->entry().fetches) {
+        shapes_->observed.shapes[fetch] = (tensor++)->shape();
+      }
+    }
+  }
+
+  // Measures the memory that a whole batch takes for each observer, from its
+  // first record alone if inputs can be cut.
+  absl::StatusOr<std::vector<int64_t>> MeasureLastPass(const Batch& batch) {
+    std::vector<Tensor> inputs, fetched;
+    const bool can_cut = CutToFirstRecord(batch, &inputs);
     REQUANT_RETURN_IF_ERROR(
         RunError(passes_.back().function->Run(inputs, &fetched), model_->path(),
                  RecordsText(batch)));
@@ -454,6 +371,7 @@ class CalibrationRun {
         RunError(pass.function->Run(batch.inputs, &run->fetched),
                  model_->path(), RecordsText(batch)));
     REQUANT_RETURN_IF_ERROR(FinishObserving());
+    KeepShapes(pass, *run);
     observing_ = std::async(
         std::launch::async,
         [observers = pass.observers, run]() -> absl::Status {
@@ -483,6 +401,10 @@ class CalibrationRun {
 
   const CalibrateJob& job_;
   const Model::GraphInspector& inspect_;
+  // May be null.
+  FirstBatchShapes* const shapes_;
+  // The tensors that are shapes_->wanted.
+  std::vector<std::string> shape_fetches_;
   // The model must outlive the functions of the passes.
   std::unique_ptr<Model> model_;
   // The tensors that are fed.
@@ -519,12 +441,13 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
 
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
                                          const Model::GraphInspector& inspect,
-                                         bool for_file) {
+                                         bool for_file,
+                                         FirstBatchShapes* shapes) {
   auto key =
       std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
         return for_file ? CalibrationKey(job) : "";
       });
-  absl::StatusOr<RangeTable> run = CalibrationRun(job, inspect).Run();
+  absl::StatusOr<RangeTable> run = CalibrationRun(job, inspect, shapes).Run();
   // This also waits after an error, which cannot leave this function before the
   // key is ready.
   while (key.wait_for(std::chrono::milliseconds(200)) !=

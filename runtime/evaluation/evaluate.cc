@@ -50,9 +50,12 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> LayerFunction(
                              /*in_caller_thread=*/options.streams > 1);
 }
 
-// Adds all batches to the layers' comparisons. Codes have three tensors.
+// Adds all batches to the layers' comparisons. Codes have three tensors. Sets
+// (*failures)[i] to the first error of layer i, which is then left out.
 absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
-                       std::vector<LayerComparison>* comparisons) {
+                       std::vector<LayerComparison>* comparisons,
+                       std::vector<absl::Status>* failures) {
+  failures->assign(layers.pairs.size(), absl::OkStatus());
   BatchRun run;
   while (true) {
     REQUANT_ASSIGN_OR_RETURN(const bool more, streams->Next(&run));
@@ -65,8 +68,10 @@ absl::Status AddLayers(BatchStreams* streams, const LayerPairs& layers,
       if (layers.pairs[i].coding != LayerCoding::kFloat) {
         for (const Tensor*& end : ends) end = &outputs[next++];
       }
-      REQUANT_RETURN_IF_ERROR((*comparisons)[i].Add(
-          run.batch.size, run.graphs[1].outputs[i], tensor, ends[0], ends[1]));
+      absl::Status& failure = (*failures)[i];
+      if (!failure.ok()) continue;
+      failure = (*comparisons)[i].Add(run.batch.size, run.graphs[1].outputs[i],
+                                      tensor, ends[0], ends[1]);
     }
   }
 }
@@ -219,9 +224,17 @@ class Evaluation {
                       other.path(), what);
     };
     BatchStreams streams(source.get(), options_.streams, run_both);
-    REQUANT_RETURN_IF_ERROR(AddLayers(&streams, *layers_, &comparisons));
-    for (const LayerComparison& comparison : comparisons) {
-      *result_.add_layer() = comparison.Result();
+    std::vector<absl::Status> failures;
+    REQUANT_RETURN_IF_ERROR(
+        AddLayers(&streams, *layers_, &comparisons, &failures));
+    for (size_t i = 0; i < comparisons.size(); ++i) {
+      if (failures[i].ok()) {
+        *result_.add_layer() = comparisons[i].Result();
+        continue;
+      }
+      result_.add_unmatched_layer(layers_->pairs[i].name);
+      SayWarning(absl::StrCat("the layer \"", layers_->pairs[i].name,
+                              "\" is left out: ", failures[i].message()));
     }
     return absl::OkStatus();
   }

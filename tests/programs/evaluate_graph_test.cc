@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
 #include "runtime/evaluation.pb.h"
 #include "tests/support/program_runs.h"
 
@@ -275,6 +276,23 @@ TEST_F(EvaluateGraphTest, NamesLayersThatTheGraphDoesNotHave) {
                                      "--layer_records=2", "--format=json"}),
               Prints("\"layers\": [], \"unmatched_layers\": "
                      "[\"m\"]"));
+}
+
+TEST_F(EvaluateGraphTest, LeavesOutALayerThatCannotBeCompared) {
+  const std::string layers = absl::StrCat(WithALayer(1), R"(
+    other = MatMul(x, w) T=float
+  )");
+  const std::string baseline = WriteGraphFile("float.pbtxt", layers);
+  WriteGraphFile("narrow.pbtxt",
+                 absl::StrReplaceAll(layers, {{"Relu(add)", "Relu(x)"}}));
+  const ProgramRun run =
+      Evaluate("narrow.pbtxt", {"--baseline=" + baseline, "--layer_records=2",
+                                "--batch_size=2", "--result_out=result.pb"});
+  EXPECT_THAT(run, Warns("\"m\" is left out: ", "[2,1]", "[2,2]"));
+  const EvaluateResult result = ResultIn("result.pb");
+  ASSERT_EQ(result.layer_size(), 1);
+  EXPECT_EQ(result.layer(0).name(), "other");
+  EXPECT_THAT(result.unmatched_layer(), ElementsAre("m"));
 }
 
 TEST_F(EvaluateGraphTest, ExitsWith3WhenAccuracyCertainlyDrops) {

@@ -19,9 +19,8 @@ void BecomeDequantize(const std::string& codes, GraphIndex* index,
                       NodeDef* node) {
   index->SetInputs(
       node, {codes, FormatTensorName(codes, 1), FormatTensorName(codes, 2)});
-  node->set_op("Dequantize");
-  node->clear_attr();
-  SetTypes({{"T", tensorflow::DT_QUINT8}, {"dtype", tensorflow::DT_FLOAT}},
+  BecomeOp("Dequantize",
+           {{"T", tensorflow::DT_QUINT8}, {"dtype", tensorflow::DT_FLOAT}},
            node);
   (*node->mutable_attr())["mode"].set_s("MIN_FIRST");
 }

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/eightbit/eightbit_nodes.h"
+#include "transforms/eightbit/shared_inputs.h"
 #include "transforms/eightbit/static_inputs.h"
 #include "transforms/layers/compensated_rounding.h"
 #include "transforms/layers/float_layer.h"
@@ -140,6 +142,10 @@ absl::StatusOr<Tensor> CodedBias(const FloatLayer& layer,
 // corrects the error's mean:
 //
 //   bias' = bias + Σ_k mean_k·w_k − u·Σ_c mean_code_c·weight_code_c.
+//
+// If more than a few layers share weights, as the steps of an unrolled loop do,
+// they share their codes: their inputs are quantized alike, over what all of
+// them hold (shared_inputs.h).
 class StaticLayers {
  public:
   StaticLayers(GraphIndex* index, const RangeTable* ranges,
@@ -156,12 +162,20 @@ class StaticLayers {
     for (const FloatLayer& layer : layers) {
       readers[layer.input].push_back(&layer);
     }
+    const SharedInputs shared = FindSharedInputs(layers);
+    for (const InputGroup& group : shared.groups) {
+      REQUANT_RETURN_IF_ERROR(inputs_.Unite(group.tensors, group.layers));
+    }
     for (const FloatLayer& layer : layers) {
       if (layer.activation == nullptr) continue;
+      const InputGroup* group = shared.Find(layer.output);
       const auto found = readers.find(layer.output);
-      REQUANT_RETURN_IF_ERROR(AddOutput(
-          layer, found == readers.end() ? std::vector<const FloatLayer*>()
-                                        : found->second));
+      std::vector<const FloatLayer*> read_by;
+      if (found != readers.end()) read_by = found->second;
+      REQUANT_RETURN_IF_ERROR(
+          group != nullptr
+              ? AddOutput(layer, group->readers, group->all_relu6)
+              : AddOutput(layer, read_by, layer.activation->op() == "Relu6"));
     }
     for (const auto& [tensor, group] : readers) {
       REQUANT_RETURN_IF_ERROR(inputs_.CodesOf(tensor, group).status());
@@ -190,28 +204,37 @@ class StaticLayers {
   const std::vector<LayerTableRow>& rows() const { return rows_; }
 
  private:
-  // Weight codes and bias for the columns of an input.
+  // Weight codes for the columns of an input.
   struct Weights {
     tensorflow::Tensor codes;
     // The value that a product of 1 between two codes stands for.
     double step = 0;
-    tensorflow::Tensor bias;  // qint32
     int levels = 0;
     // The expected squared error due to the weights as a share of the error of
     // nearest rounding, or "nearest" if that was used.
     std::string error = "nearest";
+    // What the input's moments were, or null.
+    const ChannelMoments* moments = nullptr;
+    std::vector<CodeColumn> columns;
+    // The names of the constants that hold them, once they are in the graph,
+    // and of the biases for them, by the name of the float bias.
+    std::string codes_name, min_name, max_name, input_min_name, input_max_name;
+    std::vector<std::string> unused_range;
+    std::map<std::string, std::string> biases;
   };
 
-  // Adds the node that will give the layer's quint8 output with its range;
-  // `readers` are the layers that read it.
+  // Adds the node that will give the layer's quint8 output with its range,
+  // which `ends_at_six` at most; `readers` are the layers that read it or an
+  // output that is quantized alike.
   absl::Status AddOutput(const FloatLayer& layer,
-                         const std::vector<const FloatLayer*>& readers) {
+                         const std::vector<const FloatLayer*>& readers,
+                         bool ends_at_six) {
     REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry,
                              inputs_.EntryOf(layer.output));
     REQUANT_ASSIGN_OR_RETURN(const RangeChoice choice,
                              ChooseRangeBy(options_.inputs.ranges, *entry));
     float max = std::max(kLeastOutputMax, choice.max.value_or(0));
-    if (layer.activation->op() == "Relu6") max = std::min(max, 6.0f);
+    if (ends_at_six) max = std::min(max, 6.0f);
     for (const FloatLayer* reader : readers) {
       const double least = LeastInputRange(LargestMagnitude(reader->bias),
                                            LargestMagnitude(reader->weights));
@@ -239,8 +262,10 @@ class StaticLayers {
 
   absl::Status QuantizeLayer(const FloatLayer& layer, const InputCodes& input) {
     GraphIndex& index = builder_.index();
-    REQUANT_ASSIGN_OR_RETURN(const Weights weights, Round(layer, input));
-    std::vector<std::string> inputs = MatMulInputs(layer, input, weights);
+    REQUANT_ASSIGN_OR_RETURN(Weights * shared, WeightsFor(layer, input));
+    Weights& weights = *shared;
+    REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> inputs,
+                             MatMulInputs(layer, input, &weights));
     const std::string activation =
         layer.activation ? layer.activation->op() : "none";
     const std::string device = layer.matmul->device();
@@ -254,8 +279,13 @@ class StaticLayers {
       inputs.insert(inputs.end(), node->input().begin(), node->input().end());
       AppendControlInputs({layer.matmul, layer.bias_add, layer.activation},
                           &inputs);
-    } else {
+    } else if (weights.unused_range.empty()) {
       AppendUnusedRange(layer, &builder_, &inputs);
+      weights.unused_range = {inputs[kInputs], inputs[kInputs + 1]};
+    } else {
+      inputs.insert(inputs.end(), weights.unused_range.begin(),
+                    weights.unused_range.end());
+      AppendControlInputs({layer.matmul, layer.bias_add}, &inputs);
     }
     rows_.push_back({layer.matmul->name(),
                      {absl::StrCat(layer.weights.dim_size(0), " x ",
@@ -269,17 +299,41 @@ class StaticLayers {
     return absl::OkStatus();
   }
 
+  // Returns the codes of the layer's weights, those of an earlier layer if they
+  // are the same.
+  absl::StatusOr<Weights*> WeightsFor(const FloatLayer& layer,
+                                      const InputCodes& input) {
+    std::vector<std::unique_ptr<Weights>>& known =
+        weights_[{layer.weights_node->name(), layer.transposed}];
+    const ChannelMoments* moments = MomentsFor(layer);
+    for (const auto& weights : known) {
+      if (weights->moments == moments && weights->columns == input.columns) {
+        return weights.get();
+      }
+    }
+    REQUANT_ASSIGN_OR_RETURN(Weights weights, Round(layer, input, moments));
+    weights.moments = moments;
+    weights.columns = input.columns;
+    known.push_back(std::make_unique<Weights>(std::move(weights)));
+    return known.back().get();
+  }
+
+  // Returns the moments of the layer's input by which to round, or null.
+  const ChannelMoments* MomentsFor(const FloatLayer& layer) const {
+    const auto entry = inputs_.EntryOf(layer.input);
+    if (!options_.compensate || !entry.ok() || !(*entry)->moments.has_value() ||
+        (*entry)->moments->channels() != layer.weights.dim_size(0)) {
+      return nullptr;
+    }
+    return &*(*entry)->moments;
+  }
+
   absl::StatusOr<Weights> Round(const FloatLayer& layer,
-                                const InputCodes& input) const {
+                                const InputCodes& input,
+                                const ChannelMoments* moments) const {
     const int64_t columns = input.columns.size();
     const int64_t outputs = layer.weights.dim_size(1);
     const std::vector<float> weights = ColumnWeights(layer, input);
-    const auto entry = inputs_.EntryOf(layer.input);
-    const ChannelMoments* moments = nullptr;
-    if (options_.compensate && entry.ok() && (*entry)->moments.has_value() &&
-        (*entry)->moments->channels() == layer.weights.dim_size(0)) {
-      moments = &*(*entry)->moments;
-    }
     Weights result;
     if (moments != nullptr) {
       RoundingOptions rounding;
@@ -313,14 +367,27 @@ class StaticLayers {
       result.step = nearest.range / 127.0;
       result.levels = nearest.levels;
     }
-    REQUANT_ASSIGN_OR_RETURN(result.bias, CodedBias(layer, input, moments,
-                                                    result.codes, result.step));
     return result;
   }
 
-  std::vector<std::string> MatMulInputs(const FloatLayer& layer,
-                                        const InputCodes& input,
-                                        const Weights& weights) {
+  // Returns the name of the layer's bias in the graph, which is added there
+  // unless another layer has the same.
+  absl::StatusOr<std::string> BiasFor(const FloatLayer& layer,
+                                      const InputCodes& input,
+                                      Weights* weights) {
+    std::string& name =
+        weights->biases[layer.bias_node ? layer.bias_node->name() : ""];
+    if (!name.empty()) return name;
+    REQUANT_ASSIGN_OR_RETURN(const Tensor bias,
+                             CodedBias(layer, input, weights->moments,
+                                       weights->codes, weights->step));
+    name = builder_.AddConst(EightbitPrefix(layer) + "_bias_qint32", bias);
+    return name;
+  }
+
+  absl::StatusOr<std::vector<std::string>> MatMulInputs(const FloatLayer& layer,
+                                                        const InputCodes& input,
+                                                        Weights* weights) {
     const std::string prefix = EightbitPrefix(layer);
     const std::string& name = layer.weights_node->name();
     // The op multiplies the two steps; only their product matters.
@@ -329,16 +396,27 @@ class StaticLayers {
                                               const CodeColumn& b) {
           return a.step < b.step;
         })->step;
-    const float range = static_cast<float>(127 * weights.step / input_step);
+    const float range = static_cast<float>(127 * weights->step / input_step);
+    const bool is_new = weights->codes_name.empty();
+    if (is_new) {
+      weights->codes_name =
+          builder_.AddConst(name + "_qint8_const", weights->codes);
+    }
     std::vector<std::string> inputs(kInputs);
     inputs[kA] = input.tensor;
-    inputs[kWeights] = builder_.AddConst(name + "_qint8_const", weights.codes);
-    inputs[kBias] = builder_.AddConst(prefix + "_bias_qint32", weights.bias);
-    inputs[kMinA] = builder_.AddScalar(prefix + "_input_min", 0);
-    inputs[kMaxA] = builder_.AddScalar(prefix + "_input_max",
-                                       static_cast<float>(255 * input_step));
-    inputs[kMinW] = builder_.AddScalar(name + "_min", -range);
-    inputs[kMaxW] = builder_.AddScalar(name + "_max", range);
+    inputs[kWeights] = weights->codes_name;
+    REQUANT_ASSIGN_OR_RETURN(inputs[kBias], BiasFor(layer, input, weights));
+    if (is_new) {
+      weights->input_min_name = builder_.AddScalar(prefix + "_input_min", 0);
+      weights->input_max_name = builder_.AddScalar(
+          prefix + "_input_max", static_cast<float>(255 * input_step));
+      weights->min_name = builder_.AddScalar(name + "_min", -range);
+      weights->max_name = builder_.AddScalar(name + "_max", range);
+    }
+    inputs[kMinA] = weights->input_min_name;
+    inputs[kMaxA] = weights->input_max_name;
+    inputs[kMinW] = weights->min_name;
+    inputs[kMaxW] = weights->max_name;
     return inputs;
   }
 
@@ -347,6 +425,9 @@ class StaticLayers {
   StaticInputs inputs_;
   // The nodes that give the quint8 outputs, by the float tensors they replace.
   std::map<std::string, std::string> codes_;
+  // The codes of weights, by the node and whether they are transposed.
+  std::map<std::pair<std::string, bool>, std::vector<std::unique_ptr<Weights>>>
+      weights_;
   std::vector<LayerTableRow> rows_ = {
       {"layer",
        {"size", "activation", "columns", "levels", "error", "output"}}};

@@ -26,76 +26,6 @@ using tensorflow::DT_QUINT8;
 using tensorflow::NodeDef;
 using tensorflow::Tensor;
 
-// How large the weights of repeated columns may be, as a share of the largest
-// other weight. The share is below 1 because repeated columns may be adjacent,
-// and two adjacent weights may not both be large (quantized_weights.h).
-constexpr double kShareOfLargest = 0.75;
-
-// More columns cost time; a plan this close to the best one is good enough.
-constexpr double kGoodEnough = 1.1;
-
-double Demand(const PlannedColumn& column) {
-  return column.largest_weight * column.step;
-}
-
-double ExpectedError(const std::vector<PlannedColumn>& columns,
-                     const std::vector<int>& copies,
-                     const ColumnPlanOptions& options) {
-  double inputs = 0, spread = 0, largest = 0;
-  for (size_t k = 0; k < columns.size(); ++k) {
-    const PlannedColumn& column = columns[k];
-    const double fine_step = column.step / copies[k];
-    inputs += column.squared_weights * fine_step * fine_step;
-    const double codes = column.deviation / column.step;
-    spread += codes * codes;
-    largest = std::max(largest, Demand(column) / copies[k]);
-  }
-  const double weight_step = largest / options.levels;
-  return (inputs + options.outputs * weight_step * weight_step * spread) / 12;
-}
-
-// Sets at least `least` copies of every column that may be repeated, and enough
-// that no column demands more than `limit`. Returns how many columns that adds,
-// or -1 if a column needs too many.
-int CopiesFor(const std::vector<PlannedColumn>& columns, double limit,
-              int least, int most, std::vector<int>* copies) {
-  int added = 0;
-  for (size_t k = 0; k < columns.size(); ++k) {
-    (*copies)[k] = 1;
-    if (!columns[k].may_repeat) continue;
-    const double needed =
-        std::max<double>(least, std::ceil(Demand(columns[k]) / limit - 1e-9));
-    if (!(needed <= most)) return -1;
-    (*copies)[k] = static_cast<int>(needed);
-    added += (*copies)[k] - 1;
-  }
-  return added;
-}
-
-// Returns the limits worth trying: each column's demand at each number of
-// copies, and a little less than the other columns demand.
-std::vector<double> Limits(const std::vector<PlannedColumn>& columns,
-                           int most_copies) {
-  double others = 0;
-  for (const PlannedColumn& column : columns) {
-    if (!column.may_repeat) others = std::max(others, Demand(column));
-  }
-  const double below = kShareOfLargest * others;
-  std::vector<double> limits = {below, below * kShareOfLargest};
-  for (const PlannedColumn& column : columns) {
-    if (!column.may_repeat) continue;
-    for (int copies = 1; copies <= most_copies; ++copies) {
-      const double limit = Demand(column) / copies;
-      if (limit < below || limit * kShareOfLargest > others) {
-        limits.push_back(limit);
-      }
-    }
-  }
-  std::sort(limits.begin(), limits.end());
-  limits.erase(std::unique(limits.begin(), limits.end()), limits.end());
-  return limits;
-}
-
 // Columns with ranges of their own are scaled as the graph runs, which costs
 // time in proportion to their number.
 constexpr int64_t kMostOwnColumns = 256;
@@ -168,38 +98,6 @@ absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
 
 }  // namespace
 
-ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
-                       const ColumnPlanOptions& options) {
-  struct Candidate {
-    int added;
-    ColumnPlan plan;
-  };
-  std::vector<int> copies(columns.size(), 1);
-  std::vector<Candidate> candidates = {
-      {0, {copies, ExpectedError(columns, copies, options)}}};
-  double least_error = candidates[0].plan.expected_error;
-  const std::vector<double> limits = Limits(columns, options.most_copies);
-  for (int least = options.least_copies; least >= 1; least /= 2) {
-    for (const double limit : limits) {
-      if (!(limit > 0)) continue;
-      const int added =
-          CopiesFor(columns, limit, least, options.most_copies, &copies);
-      if (added <= 0 || added > options.most_added) continue;
-      const double error = ExpectedError(columns, copies, options);
-      least_error = std::min(least_error, error);
-      candidates.push_back({added, {copies, error}});
-    }
-    // Fewer copies of every column are tried only if these are too many.
-    if (candidates.size() > 1) break;
-  }
-  const Candidate* best = nullptr;
-  for (const Candidate& candidate : candidates) {
-    if (candidate.plan.expected_error > kGoodEnough * least_error) continue;
-    if (best == nullptr || candidate.added < best->added) best = &candidate;
-  }
-  return best->plan;
-}
-
 // Neighbouring columns of an input that are quantized together.
 struct StaticInputs::Block {
   std::string tensor;
@@ -229,8 +127,34 @@ void StaticInputs::AddKnownCodes(const std::string& tensor, InputCodes codes) {
   codes_.insert_or_assign(tensor, std::move(codes));
 }
 
+absl::Status StaticInputs::Unite(const std::vector<std::string>& tensors,
+                                 const std::vector<const FloatLayer*>& layers) {
+  auto united = std::make_shared<United>();
+  united->tensors = tensors;
+  united->layers = layers;
+  for (const std::string& tensor : tensors) {
+    REQUANT_ASSIGN_OR_RETURN(const RangeEntry* entry, EntryOf(tensor));
+    REQUANT_RETURN_IF_ERROR(
+        CheckWidth(tensor, entry, layers.front()->weights.dim_size(0)));
+    if (tensor == tensors.front()) {
+      united->entry = *entry;
+    } else {
+      united->entry.Merge(*entry);
+    }
+  }
+  for (const std::string& tensor : tensors) united_[tensor] = united;
+  return absl::OkStatus();
+}
+
+StaticInputs::United* StaticInputs::UnitedWith(
+    const std::string& tensor) const {
+  const auto found = united_.find(tensor);
+  return found == united_.end() ? nullptr : found->second.get();
+}
+
 absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
     const std::string& tensor) const {
+  if (const United* united = UnitedWith(tensor)) return &united->entry;
   const TensorName name = ParseTensorName(tensor);
   const RangeEntry* entry = ranges_->Find(name.node, name.port);
   if (entry != nullptr && entry->histogram.has_value()) return entry;
@@ -238,6 +162,14 @@ absl::StatusOr<const RangeEntry*> StaticInputs::EntryOf(
       absl::StrCat("the range table has no values of \"", tensor,
                    "\"; calibrate this very graph, with the same outputs, by "
                    "\"requant calibrate\""));
+}
+
+std::vector<StaticInputs::Block> StaticInputs::OneBlock(
+    const std::string& tensor, int64_t columns) {
+  std::vector<Block> blocks(1);
+  blocks[0].tensor = tensor;
+  blocks[0].width = columns;
+  return blocks;
 }
 
 std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
@@ -273,15 +205,13 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
       blocks.push_back(std::move(block));
     }
     if (all_known && first == columns) return blocks;
-    blocks.clear();
   }
-  blocks.emplace_back().tensor = tensor;
-  blocks.back().width = columns;
-  return blocks;
+  return OneBlock(tensor, columns);
 }
 
-absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
-  const NodeDef* table = TableOf(builder_->index(), block->tensor);
+absl::StatusOr<bool> StaticInputs::AddTableRange(const std::string& tensor,
+                                                 Block* block) const {
+  const NodeDef* table = TableOf(builder_->index(), tensor);
   if (table == nullptr) return false;
   REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*table));
   if (values.dtype() != DT_FLOAT || values.NumElements() == 0) return false;
@@ -290,6 +220,16 @@ absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
     if (!std::isfinite(flat(i))) return false;
     block->min = std::min<double>(block->min, flat(i));
     block->max = std::max<double>(block->max, flat(i));
+  }
+  return true;
+}
+
+absl::StatusOr<bool> StaticInputs::SetTableRange(Block* block) const {
+  const United* united = UnitedWith(block->tensor);
+  if (united == nullptr) return AddTableRange(block->tensor, block);
+  for (const std::string& tensor : united->tensors) {
+    REQUANT_ASSIGN_OR_RETURN(const bool is_table, AddTableRange(tensor, block));
+    if (!is_table) return false;
   }
   return true;
 }
@@ -505,8 +445,8 @@ InputCodes StaticInputs::AddColumns(const std::string& prefix,
   return codes;
 }
 
-InputCodes StaticInputs::AddBlock(const std::string& prefix,
-                                  const Block& block) {
+InputCodes StaticInputs::AddBlock(const std::string& prefix, const Block& block,
+                                  United* united) {
   if (block.codes != nullptr) {
     InputCodes codes = *block.codes;
     for (CodeColumn& column : codes.columns) column.source += block.first;
@@ -531,10 +471,16 @@ InputCodes StaticInputs::AddBlock(const std::string& prefix,
     }
   }
   const std::string name = TensorAsPartOfName(block.tensor);
-  const std::string low =
-      builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min);
-  const std::string high =
-      builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max);
+  std::string low = united != nullptr ? united->low : "";
+  std::string high = united != nullptr ? united->high : "";
+  if (low.empty()) {
+    low = builder_->AddScalar(absl::StrCat(prefix, "_min_", name), min);
+    high = builder_->AddScalar(absl::StrCat(prefix, "_max_", name), max);
+  }
+  if (united != nullptr) {
+    united->low = low;
+    united->high = high;
+  }
   NodeDef quantize =
       MakeNode(absl::StrCat(prefix, "_quantize_", name), "QuantizeV2",
                {codes.tensor, low, high}, {{"T", DT_QUINT8}});
@@ -552,18 +498,21 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   const std::string prefix = EightbitPrefix(first);
   const int64_t width = first.weights.dim_size(0);
   const TensorName name = ParseTensorName(tensor);
-  const RangeEntry* whole = ranges_->Find(name.node, name.port);
+  United* united = UnitedWith(tensor);
+  const RangeEntry* whole =
+      united != nullptr ? &united->entry : ranges_->Find(name.node, name.port);
   REQUANT_RETURN_IF_ERROR(CheckWidth(tensor, whole, width));
-  std::vector<Block> blocks = FindBlocks(tensor, width);
+  std::vector<Block> blocks =
+      united != nullptr ? OneBlock(tensor, width) : FindBlocks(tensor, width);
   for (Block& block : blocks) {
     REQUANT_RETURN_IF_ERROR(SetRange(whole, &block));
   }
-  PlanBlocks(whole, layers, &blocks);
+  PlanBlocks(whole, united != nullptr ? united->layers : layers, &blocks);
   std::vector<std::string> tensors;
   InputCodes codes;
   codes.width = width;
   for (const Block& block : blocks) {
-    const InputCodes part = AddBlock(prefix, block);
+    const InputCodes part = AddBlock(prefix, block, united);
     tensors.push_back(part.tensor);
     codes.columns.insert(codes.columns.end(), part.columns.begin(),
                          part.columns.end());

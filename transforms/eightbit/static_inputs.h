@@ -9,67 +9,21 @@
 // its own and be repeated where that is worthwhile (ColumnPlan).
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "transforms/eightbit/column_plan.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/graph_builder.h"
 
 namespace requant {
-
-// This is how the plan decides how finely to quantize each input column.
-//
-// With one range for all columns, the widest column sets the step for all.
-// Instead each column k gets a step of its own, s_k, and the weights absorb the
-// differences: x_k·w_k = code_k·(s_k·w_k). But all weights also share one step,
-// u, and a column with a wide range and large weights makes that coarse. Such a
-// column is passed to the layer n_k times, each time with 1/n_k of its weight
-// and a different rounding offset, so that both its value and its weight are
-// resolved n_k times as finely.
-//
-// The expected squared error of the layer's sums, from inputs and weights, is
-//
-//   Σ_k |w_k|²·s_k²/(12·n_k²) + N·u²/12·Σ_k (d_k/s_k)²,
-//   u = max_k(max|w_k|·s_k/n_k) / levels, d_k the column's deviation.
-
-// A column of the input, with the layer's weights for it.
-struct PlannedColumn {
-  double step = 0;
-  double deviation = 0;  // of the column's values
-  double largest_weight = 0;
-  double squared_weights = 0;  // |w_k|²
-  // Whether it may be repeated. A column that comes already in eight bits, from
-  // a table or another layer, may not: its codes are fixed.
-  bool may_repeat = false;
-};
-
-struct ColumnPlanOptions {
-  int outputs = 1;  // N
-  int levels = 127;
-  // How many columns may be added in all, and how often one may be used.
-  int most_added = 0;
-  int most_copies = 16;
-  // If any column is repeated, all that may be are, at least this often if
-  // allowed: the formula cannot know that a column that is itself an input of
-  // the model matters more than one dimension of an embedding.
-  int least_copies = 1;
-};
-
-struct ColumnPlan {
-  // The copies of each column; 1 if it is not repeated.
-  std::vector<int> copies;
-  double expected_error = 0;
-};
-
-// Returns the fewest copies, within the limits, with which the expected error
-// is nearly as small as it gets.
-ColumnPlan PlanColumns(const std::vector<PlannedColumn>& columns,
-                       const ColumnPlanOptions& options);
 
 // The meaning of a column of codes: x[source] ≈ origin + step · code.
 struct CodeColumn {
@@ -79,6 +33,11 @@ struct CodeColumn {
   // How many columns of codes there are for `source`; each gets its share of
   // the weight.
   int copies = 1;
+
+  friend bool operator==(const CodeColumn& a, const CodeColumn& b) {
+    return a.source == b.source && a.origin == b.origin && a.step == b.step &&
+           a.copies == b.copies;
+  }
 };
 
 // The quint8 form of a float tensor of `width` columns.
@@ -102,6 +61,12 @@ class StaticInputs {
   StaticInputs(GraphBuilder* builder, const RangeTable* ranges,
                const StaticInputOptions& options);
 
+  // Gives all of `tensors`, inputs of the same width, one plan of columns: that
+  // of their common ranges and of `layers`, which read them. EntryOf returns
+  // for each what was observed of all. Fails if the table lacks an entry.
+  absl::Status Unite(const std::vector<std::string>& tensors,
+                     const std::vector<const FloatLayer*>& layers);
+
   // Registers the quint8 form that a tensor ("x:0") already has.
   void AddKnownCodes(const std::string& tensor, InputCodes codes);
 
@@ -115,10 +80,22 @@ class StaticInputs {
 
  private:
   struct Block;
+  struct United {
+    std::vector<std::string> tensors;
+    std::vector<const FloatLayer*> layers;
+    RangeEntry entry;
+    // The names of the constants with the range, once they are in the graph.
+    std::string low, high;
+  };
 
+  static std::vector<Block> OneBlock(const std::string& tensor,
+                                     int64_t columns);
   std::vector<Block> FindBlocks(const std::string& tensor,
                                 int64_t columns) const;
   absl::Status SetRange(const RangeEntry* whole, Block* block) const;
+  United* UnitedWith(const std::string& tensor) const;
+  absl::StatusOr<bool> AddTableRange(const std::string& tensor,
+                                     Block* block) const;
   absl::StatusOr<bool> SetTableRange(Block* block) const;
   void SetColumnRanges(const RangeEntry* whole, const RangeEntry& entry,
                        Block* block) const;
@@ -133,13 +110,16 @@ class StaticInputs {
                         tensorflow::DataType type);
   std::string AddSelection(const std::string& prefix, const std::string& tensor,
                            const std::vector<int32_t>& columns);
-  InputCodes AddBlock(const std::string& prefix, const Block& block);
+  // `united` is what the block is united with if it is a whole input, or null.
+  InputCodes AddBlock(const std::string& prefix, const Block& block,
+                      United* united);
   InputCodes AddColumns(const std::string& prefix, const Block& block);
 
   GraphBuilder* const builder_;
   const RangeTable* const ranges_;
   const StaticInputOptions options_;
   absl::flat_hash_map<std::string, InputCodes> codes_;
+  absl::flat_hash_map<std::string, std::shared_ptr<United>> united_;
 };
 
 }  // namespace requant

@@ -120,26 +120,14 @@ class LayerFinder {
                        ? WithPort(matmul.input(0))
                        : absl::StrCat(input.node->name(), ":", input.port);
     layer->transposed = BoolAttribute(matmul, "transpose_b");
-    return ReadWeights(*weights.node, layer);
-  }
-
-  static std::optional<std::string> ReadWeights(const NodeDef& node,
-                                                FloatLayer* layer) {
-    // Constants in a loop's body have them; a new constant would be outside it.
-    if (node.input_size() > 0) return "its weights have control inputs";
-    const absl::StatusOr<Tensor> value = ConstValue(node);
-    if (!value.ok()) return "its weights cannot be read";
-    if (value->dtype() != tensorflow::DT_FLOAT) {
-      return "its weights are not float32";
-    }
-    if (value->dims() != 2 || value->NumElements() == 0) {
+    Tensor value;
+    if (auto reason = ReadWeights(*weights.node, &value)) return reason;
+    if (value.dims() != 2) {
       return absl::StrCat("its weights have the shape ",
-                          value->shape().DebugString());
+                          value.shape().DebugString());
     }
-    if (!AllFinite(*value)) return "its weights hold a nan or an infinity";
-    if (AllZero(*value)) return "its weights are all zero";
-    layer->weights_node = &node;
-    layer->weights = layer->transposed ? Transposed(*value) : *value;
+    layer->weights_node = weights.node;
+    layer->weights = layer->transposed ? Transposed(value) : value;
     layer->bias = Tensor(tensorflow::DT_FLOAT, {layer->weights.dim_size(1)});
     layer->bias.flat<float>().setZero();
     return std::nullopt;
@@ -242,7 +230,8 @@ void SetCodes(const NodeDef& node, LayerCoding coding, LayerPair* pair) {
 }
 
 // Returns the layer's input and its QuantizeV2, or nullopt if there is none
-// whose codes are of the input's own values.
+// whose codes are of the input's own values: columns with ranges of their own
+// are scaled and repeated before they are quantized.
 std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
                                             const GraphIndex& other) {
   const TensorName input = ParseTensorName(layer.input);
@@ -250,7 +239,10 @@ std::optional<LayerPair> FindQuantizedInput(const FloatLayer& layer,
       other, absl::StrCat(layer.matmul->name(), kQuantizeInfix, input.node));
   if (quantize == nullptr || quantize->op() != "QuantizeV2" ||
       TypeAttribute(*quantize, "T") != tensorflow::DT_QUINT8 ||
-      StringAttribute(*quantize, "mode") != "MIN_FIRST") {
+      StringAttribute(*quantize, "mode") != "MIN_FIRST" ||
+      quantize->input().empty() ||
+      absl::StripPrefix(NodeOf(quantize->input(0)), kImportPrefix) !=
+          absl::StripPrefix(input.node, kImportPrefix)) {
     return std::nullopt;
   }
   LayerPair pair;
@@ -279,6 +271,24 @@ bool FindCounterpart(const FloatLayer& layer, const GraphIndex& other,
 }
 
 }  // namespace
+
+std::optional<std::string> ReadWeights(const NodeDef& node, Tensor* weights) {
+  // Constants in a loop's body have them; a new constant would be outside it.
+  if (node.input_size() > 0) return "its weights have control inputs";
+  absl::StatusOr<Tensor> value = ConstValue(node);
+  if (!value.ok()) return "its weights cannot be read";
+  if (value->dtype() != tensorflow::DT_FLOAT) {
+    return "its weights are not float32";
+  }
+  if (value->NumElements() == 0) {
+    return absl::StrCat("its weights have the shape ",
+                        value->shape().DebugString());
+  }
+  if (!AllFinite(*value)) return "its weights hold a nan or an infinity";
+  if (AllZero(*value)) return "its weights are all zero";
+  *weights = *std::move(value);
+  return std::nullopt;
+}
 
 FloatLayers FindFloatLayers(const GraphIndex& index,
                             const FloatLayerOptions& options) {

@@ -7,6 +7,7 @@
 //
 // with constant weights and bias, by the ops of the nodes, not by names.
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,11 @@ struct FloatLayerOptions {
 // the index's nodes are.
 FloatLayers FindFloatLayers(const GraphIndex& index,
                             const FloatLayerOptions& options = {});
+
+// Reads a Const of weights into *weights, or returns why a layer cannot have
+// them: they must be finite floats, of which at least one is not zero.
+std::optional<std::string> ReadWeights(const tensorflow::NodeDef& node,
+                                       tensorflow::Tensor* weights);
 
 // How the numbers of a tensor are coded. Eight-bit codes come with a range, min
 // and max.

@@ -248,11 +248,11 @@ TEST(FindLayerPairs, LooksBehindTheImportPrefixOfEitherGraph) {
 }
 
 TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
-  const auto find = [](const std::string& mode) {
+  const auto find = [](const std::string& mode,
+                       const std::string& source = "x") {
     return Pairs(absl::StrCat("m_eightbit_requantize = Requantize(a)\n"
-                              "m_eightbit_quantize_x = QuantizeV2(x) "
-                              "T=quint8 mode=",
-                              mode),
+                              "m_eightbit_quantize_x = QuantizeV2(",
+                              source, ") T=quint8 mode=", mode),
                  FloatLayerText());
   };
   EXPECT_THAT(find("'MIN_FIRST'"),
@@ -260,6 +260,10 @@ TEST(FindLayerPairs, HasAQuantizedInputAsAPairOfItsOwn) {
                           "m_eightbit_quantize_x:1 m_eightbit_quantize_x:2",
                           StartsWith("m: ")));
   EXPECT_THAT(find("'SCALED'"), ElementsAre(StartsWith("m: ")));
+  // Codes of scaled and repeated columns are not codes of x.
+  EXPECT_THAT(find("'MIN_FIRST'", "shifted"), ElementsAre(StartsWith("m: ")));
+  EXPECT_THAT(find("'MIN_FIRST'", "import/x"),
+              ElementsAre(StartsWith("x: "), StartsWith("m: ")));
 }
 
 TEST(FindLayerPairs, EndsALayerAtAnOutput) {

@@ -27,6 +27,13 @@ void SetTypes(const AttributeTypes& types, NodeDef* node) {
   }
 }
 
+void BecomeOp(const std::string& op, const AttributeTypes& types,
+              NodeDef* node) {
+  node->set_op(op);
+  node->clear_attr();
+  SetTypes(types, node);
+}
+
 NodeDef MakeNode(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs,
                  const AttributeTypes& types) {

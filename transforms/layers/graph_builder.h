@@ -24,6 +24,10 @@ std::vector<std::string> ProducersOf(const tensorflow::NodeDef& node);
 // Sets attributes whose values are types.
 void SetTypes(const AttributeTypes& types, tensorflow::NodeDef* node);
 
+// Turns `node`, whose inputs are set separately, into another op.
+void BecomeOp(const std::string& op, const AttributeTypes& types,
+              tensorflow::NodeDef* node);
+
 tensorflow::NodeDef MakeNode(const std::string& name, const std::string& op,
                              const std::vector<std::string>& inputs,
                              const AttributeTypes& types);
