@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
@@ -214,9 +215,34 @@ absl::StatusOr<MetaGraphDef> ReadSavedModel(const std::string& directory,
   return std::move(*file.model.mutable_meta_graphs(file.chosen));
 }
 
+absl::Status CheckModelFormat(const std::string& path) {
+  struct Format {
+    const char* ending;
+    const char* advice;
+  };
+  constexpr char kKeras[] =
+      "a model of Keras: write it as a SavedModel, in Python, by "
+      "keras.models.load_model(FILE).export(FOLDER)";
+  for (const Format& format :
+       {Format{".keras", kKeras}, Format{".h5", kKeras},
+        Format{".hdf5", kKeras},
+        Format{".onnx",
+               "an ONNX model: use the SavedModel that it was made from, or "
+               "make one of it with onnx2tf"},
+        Format{".tflite",
+               "a TensorFlow Lite model, which cannot be turned back: use the "
+               "SavedModel that it was made from"}}) {
+    if (!absl::EndsWithIgnoreCase(path, format.ending)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is ", format.advice));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<GraphDef> ReadGraph(const std::string& path,
                                    const std::set<std::string>& tags) {
   const std::string directory = SavedModelDirectory(path);
+  if (directory.empty()) REQUANT_RETURN_IF_ERROR(CheckModelFormat(path));
   if (!directory.empty()) {
     REQUANT_ASSIGN_OR_RETURN(MetaGraphDef meta,
                              ReadSavedModel(directory, tags));

@@ -30,6 +30,10 @@ inline constexpr int64_t kMaxGraphBytes = (int64_t{1} << 31) - 1;
 absl::StatusOr<tensorflow::GraphDef> ReadGraph(
     const std::string& path, const std::set<std::string>& tags = {});
 
+// Fails, saying what to do, if the path's ending is that of a model that is not
+// TensorFlow's: .keras, .h5, .onnx or .tflite.
+absl::Status CheckModelFormat(const std::string& path);
+
 // Returns whether `path` is a directory with saved_model.pb or .pbtxt.
 bool IsSavedModelDirectory(const std::string& path);
 

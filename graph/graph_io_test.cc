@@ -154,5 +154,17 @@ TEST_F(GraphFile, ReadsGzippedTextAndBinary) {
   }
 }
 
+TEST(CheckModelFormat, SaysHowToGetASavedModel) {
+  for (const auto& [file, advice] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"m.keras", "m.keras is a model of Keras"},
+           {"m.H5", ".export(FOLDER)"},
+           {"m.onnx", "an ONNX model"},
+           {"m.tflite", "cannot be turned back"}}) {
+    EXPECT_THAT(ReadGraph(file).status().message(), HasSubstr(advice));
+  }
+  EXPECT_OK(CheckModelFormat("m.pb"));
+}
+
 }  // namespace
 }  // namespace requant::graph_io_test

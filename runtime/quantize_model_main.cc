@@ -2,16 +2,12 @@
 // eight-bit one in one command.
 
 #include <gflags/gflags.h>
-#include <sys/mman.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <future>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,7 +18,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/process/machine.h"
 #include "base/process/subprocess.h"
@@ -41,16 +36,16 @@
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/guess_dataset.h"
+#include "runtime/quantization/quantize.h"
+#include "runtime/servable/make_servable.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
 #include "runtime/session/model_signature.h"
 #include "tensorflow/core/framework/graph.pb.h"
-#include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/layers/coverage.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/layers/quantized_weights.h"
-#include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
 #include "transforms/preparation/prepare_graph.h"
 #include "transforms/registry.h"
@@ -58,7 +53,20 @@
 DEFINE_string(graph, "",
               "the frozen float graph: a .pb or .pbtxt file, such as requant "
               "freeze writes");
-DEFINE_string(output, "", "the eight-bit graph to write");
+DEFINE_string(saved_model, "",
+              "instead of --graph, a SavedModel: its folder, or one that has "
+              "it in a version (1) or in saved_model");
+DEFINE_string(saved_model_tags, "",
+              "which graph of the SavedModel, tags separated by commas; "
+              "empty: the only one, or the one tagged serve");
+DEFINE_string(signature, "",
+              "the SavedModel's signature that the records are for; empty: "
+              "serving_default, or the only one");
+DEFINE_string(output, "",
+              "the eight-bit graph to write; with --saved_model a new folder, "
+              "for a SavedModel with the same signatures, or a file whose name "
+              "ends in .pb");
+DEFINE_bool(overwrite, false, "replace a SavedModel that is at --output");
 DEFINE_string(dataset, "",
               "a declaration (.textproto) of records, inputs and the "
               "prediction, such as workflows/wide_deep/preprocessed.textproto");
@@ -80,6 +88,10 @@ DEFINE_string(target, "any",
               "the CPU that the model is for: any (safe everywhere), avx2, "
               "avx512, vnni, avx_vnni, amx, or host (what this machine is; "
               "requant doctor says which)");
+DEFINE_string(ops, "",
+              "portable: any process of TensorFlow 2.21 runs the graph; "
+              "legacy: TensorFlow's older int8 ops, for which oneDNN must be "
+              "turned on; empty: portable for a SavedModel, else legacy");
 DEFINE_string(method, "mse",
               "how ranges are chosen: minmax, percentile or mse");
 DEFINE_double(value_percentile, 99.99,
@@ -104,7 +116,6 @@ namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
-using tensorflow::NodeDef;
 
 const char* const kProgram = ProgramName();
 
@@ -120,6 +131,8 @@ ProgramHelp Help() {
   help.usage =
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
+      "$0 --saved_model=my_model --dataset=data.textproto "
+      "--data=train.csv --output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
       "$0 --graph=fp32.pb --data=train.csv --output=int8.pb\n"
@@ -143,6 +156,11 @@ std::string Target() {
   if (FLAGS_target != "host") return FLAGS_target;
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
   return QuantizationTarget(ProbeCpu(), cap == nullptr ? "" : cap);
+}
+
+std::string Ops() {
+  if (!FLAGS_ops.empty()) return FLAGS_ops;
+  return FLAGS_saved_model.empty() ? "legacy" : "portable";
 }
 
 // Returns what is wrong with the flags about ranges, or "".
@@ -171,8 +189,21 @@ std::string RangesUsageError() {
 
 // Returns what is wrong with the flags, or "".
 std::string UsageError() {
-  if (FLAGS_graph.empty()) return "--graph is missing";
+  if (FLAGS_graph.empty() && FLAGS_saved_model.empty()) {
+    return "--graph or --saved_model is missing";
+  }
+  if (!FLAGS_saved_model.empty()) {
+    for (const char* flag : {"graph", "ranges", "ranges_output", "outputs"}) {
+      if (!gflags::GetCommandLineFlagInfoOrDie(flag).is_default) {
+        return absl::StrCat("--saved_model and --", flag,
+                            " exclude each other");
+      }
+    }
+  }
   if (FLAGS_output.empty()) return "--output is missing";
+  if (Ops() != "portable" && Ops() != "legacy") {
+    return "--ops is portable or legacy";
+  }
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
@@ -197,8 +228,12 @@ absl::StatusOr<DatasetSpec> GuessDeclaration() {
   GuessOptions options;
   if (!outputs.empty()) options.output = outputs.front();
   options.output_flag = "--outputs";
-  return GuessJobDataset({MakeModelSpec(FLAGS_graph, "", "")},
-                         ParseNameList(FLAGS_data), options);
+  const ModelSpec model =
+      FLAGS_saved_model.empty()
+          ? MakeModelSpec(FLAGS_graph, "", "")
+          : MakeModelSpec(FLAGS_saved_model, FLAGS_saved_model_tags,
+                          FLAGS_signature);
+  return GuessJobDataset({model}, ParseNameList(FLAGS_data), options);
 }
 
 absl::StatusOr<DatasetSpec> ReadDeclaration() {
@@ -206,7 +241,7 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
   REQUANT_ASSIGN_OR_RETURN(
       DatasetSpec dataset,
       ReadDatasetSpec(FLAGS_dataset, ParseNameList(FLAGS_data)));
-  if (dataset.prediction().tensor().empty() &&
+  if (dataset.prediction().tensor().empty() && FLAGS_saved_model.empty() &&
       ParseNameList(FLAGS_outputs).empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         FLAGS_dataset,
@@ -223,7 +258,9 @@ absl::StatusOr<CalibrateJob> JobFromFlags() {
   if (!FLAGS_dataset.empty() || GuessesDeclaration()) {
     REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), ReadDeclaration());
   }
-  *job.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
+  if (FLAGS_saved_model.empty()) {
+    *job.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
+  }
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_records(FLAGS_max_records);
   job.set_max_bad_records(FLAGS_max_bad_records);
@@ -263,6 +300,11 @@ FloatLayerOptions LayerOptions(const Quantization& quantization) {
   options.excluded_nodes.insert(options.excluded_nodes.end(), more.begin(),
                                 more.end());
   return options;
+}
+
+QuantizeParameters Parameters(FloatLayerOptions layers) {
+  return {Target(), Ops(), FLAGS_method, FLAGS_value_percentile,
+          std::move(layers)};
 }
 
 absl::Status TakeOutputs(const Model& model, Quantization* quantization) {
@@ -313,18 +355,6 @@ absl::Status Take(const Model& model, GraphDef* graph,
   return absl::OkStatus();
 }
 
-// Returns the path of an anonymous file with this content, for readers that
-// take a path. It exists as long as this process.
-absl::StatusOr<std::string> MemoryFile(std::string_view content) {
-  const int fd = memfd_create("ranges", MFD_CLOEXEC);
-  if (fd < 0) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "cannot keep the ranges in memory: ", std::strerror(errno)));
-  }
-  REQUANT_RETURN_IF_ERROR(WriteAll(fd, content));
-  return absl::StrCat("/proc/self/fd/", fd);
-}
-
 // Loads the model, and calibrates it unless there are ranges. Returns the
 // ranges' files. Fails if the graph stays in float.
 absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
@@ -353,56 +383,6 @@ absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
   return std::vector<std::string>{std::move(path)};
 }
 
-// Returns the calls; `excluded` stay float beside what the user excludes.
-std::vector<TransformCall> Calls(const std::vector<std::string>& ranges_files,
-                                 const std::vector<std::string>& excluded,
-                                 const GraphDef& graph) {
-  TransformCall quantize = {
-      "quantize_static",
-      {{"ranges_file", ranges_files},
-       {"target", {Target()}},
-       {"method", {FLAGS_method}},
-       {"value_percentile", {absl::StrCat(FLAGS_value_percentile)}}}};
-  std::vector<std::string> nodes = ParseNameList(FLAGS_excluded_nodes);
-  // The preparation may have removed some of them.
-  std::set<std::string_view> known;
-  for (const NodeDef& node : graph.node()) known.insert(node.name());
-  nodes.erase(std::remove_if(nodes.begin(), nodes.end(),
-                             [&](const std::string& name) {
-                               return known.count(name) == 0;
-                             }),
-              nodes.end());
-  nodes.insert(nodes.end(), excluded.begin(), excluded.end());
-  for (const auto& [parameter, names] :
-       {std::pair("excluded_ops", ParseNameList(FLAGS_excluded_ops)),
-        std::pair("excluded_nodes", nodes)}) {
-    if (!names.empty()) quantize.parameters[parameter] = names;
-  }
-  const TransformCall strip = {"strip_unused_nodes", {}};
-  return {std::move(quantize), strip, {"quantize_embeddings", {}}, strip};
-}
-
-PipelineOptions Pipeline(Quantization* quantization) {
-  PipelineOptions options;
-  options.outputs = quantization->outputs;
-  options.on_note = [quantization](std::string_view note) {
-    // Users need not hear that nothing was unused.
-    if (absl::StartsWith(note, "strip_unused_nodes:")) return;
-    absl::ConsumePrefix(&note, "quantize_static: ");
-    absl::ConsumePrefix(&note, "quantize_embeddings: ");
-    quantization->notes.emplace_back(note);
-  };
-  options.on_warning = SayWarning;
-  return options;
-}
-
-int64_t QuantizedMatMuls(const GraphDef& graph) {
-  return std::count_if(graph.node().begin(), graph.node().end(),
-                       [](const NodeDef& node) {
-                         return absl::StartsWith(node.op(), "QuantizedMatMul");
-                       });
-}
-
 // Quantizes the prepared graph.
 absl::Status RunTransforms(const std::vector<std::string>& ranges_files,
                            Quantization* quantization) {
@@ -418,8 +398,9 @@ absl::Status RunTransforms(const std::vector<std::string>& ranges_files,
   const absl::StatusOr<TransformRegistry*>& registry =
       quantization->registry.get();
   REQUANT_RETURN_IF_ERROR(registry.status());
-  return RunPipeline(Calls(ranges_files, excluded, quantization->graph),
-                     **registry, Pipeline(quantization), &quantization->graph);
+  return QuantizeGraph(Parameters(LayerOptions(*quantization)), ranges_files,
+                       excluded, **registry, &quantization->notes,
+                       &quantization->graph);
 }
 
 // Gives the products that were exposed in vain the form that they had: it may
@@ -448,8 +429,7 @@ absl::Status TakeBack(const std::vector<std::string>& ranges_files,
 // Restores the float graph.
 absl::Status StayFloat(Quantization* quantization) {
   std::string& why = quantization->prepared.nothing;
-  if (why.empty())
-    why = "the outputs depend on no MatMul with constant weights";
+  if (why.empty()) why = "the outputs need no MatMul with constant weights";
   quantization->notes.clear();
   if (!FLAGS_ranges_output.empty() && quantization->ranges.empty()) {
     REQUANT_ASSIGN_OR_RETURN(quantization->ranges,
@@ -501,6 +481,7 @@ absl::Status Write(const Quantization& quantization) {
 // must name, or "" if it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty() && !GuessesDeclaration()) return "";
+  if (!FLAGS_saved_model.empty()) return "";
   std::vector<std::string> words = {"requant evaluate",
                                     "--graph=" + ShellQuoted(FLAGS_output),
                                     "--baseline=" + ShellQuoted(FLAGS_graph)};
@@ -558,6 +539,34 @@ void Print(const Quantization& quantization) {
   std::fputs(text.c_str(), stdout);
 }
 
+absl::StatusOr<int> WorkOnSavedModel() {
+  const std::vector<std::string> tags = SplitList(FLAGS_saved_model_tags);
+  ServableJob job;
+  job.saved_model = FLAGS_saved_model;
+  job.tags = {tags.begin(), tags.end()};
+  job.signature = FLAGS_signature;
+  REQUANT_ASSIGN_OR_RETURN(job.settings, JobFromFlags());
+  job.parameters = Parameters({{},
+                               ParseNameList(FLAGS_excluded_ops),
+                               ParseNameList(FLAGS_excluded_nodes)});
+  job.target = FLAGS_output;
+  job.overwrite = FLAGS_overwrite;
+  job.dataset = FLAGS_dataset;
+  REQUANT_ASSIGN_OR_RETURN(const MadeServable made, MakeServable(job));
+  StartReport();
+  REQUANT_RETURN_IF_ERROR(
+      made.writer == nullptr ? WriteGraph(made.graph, FLAGS_output,
+                                          absl::EndsWith(FLAGS_output, ".pbtxt")
+                                              ? GraphFormat::kText
+                                              : GraphFormat::kBinary)
+                             : made.writer->Commit());
+  std::fputs(made.text.c_str(), stdout);
+  if (!IsPartOfRun() && Ops() == "legacy") {
+    std::printf("%s\n", ServingHint().c_str());
+  }
+  return kExitOk;
+}
+
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_output, FLAGS_ranges_output};
   if (FLAGS_ranges.empty()) {
@@ -566,13 +575,13 @@ void SetIsolation(IsolationOptions* isolation) {
 }
 
 absl::StatusOr<int> Work() {
+  if (!FLAGS_saved_model.empty()) return WorkOnSavedModel();
   Quantization quantization;
   REQUANT_ASSIGN_OR_RETURN(quantization.job, JobFromFlags());
   std::vector<std::string> inputs = FilesOf(quantization.job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
-  for (const std::string& file : ParseNameList(FLAGS_ranges)) {
-    inputs.push_back(file);
-  }
+  const std::vector<std::string> ranges = ParseNameList(FLAGS_ranges);
+  inputs.insert(inputs.end(), ranges.begin(), ranges.end());
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
   REQUANT_RETURN_IF_ERROR(Quantize(&quantization));

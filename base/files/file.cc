@@ -55,15 +55,6 @@ std::string ResolveLink(std::string path) {
   return path;
 }
 
-// Makes a rename in `directory` durable. Not every file system can do that; the
-// rename is atomic even so.
-void SyncDirectory(const std::string& directory) {
-  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return;
-  fsync(fd);
-  close(fd);
-}
-
 // Returns the `status` of writing to `path`, with the path added.
 absl::Status Named(const std::string& path, const absl::Status& status) {
   if (status.ok()) return status;
@@ -192,7 +183,8 @@ class StagedFile {
       return ErrnoStatus("cannot write", path_, errno);
     }
     temporary_->exists = false;
-    SyncDirectory(DirectoryOf(target_));
+    // Not every file system can do this; the rename is atomic even so.
+    SyncPath(DirectoryOf(target_)).IgnoreError();
     return absl::OkStatus();
   }
 
@@ -269,6 +261,16 @@ std::string ResolvedPath(const std::string& path) {
   if (error) resolved = absolute.lexically_normal();
   if (!resolved.has_filename()) resolved = resolved.parent_path();
   return resolved.string();
+}
+
+absl::Status SyncPath(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return ErrnoStatus("cannot write", path, errno);
+  // Not every file system can sync a directory.
+  const bool failed = fsync(fd) != 0 && errno != EINVAL;
+  const int error = errno;
+  close(fd);
+  return failed ? ErrnoStatus("cannot write", path, error) : absl::OkStatus();
 }
 
 void RemoveTree(const std::string& path) {

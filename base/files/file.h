@@ -62,6 +62,9 @@ absl::Status CheckWritable(const std::string& path);
 // trailing slash. The last component need not exist.
 std::string ResolvedPath(const std::string& path);
 
+// Waits until a file, or which entries a folder has, is on the disk.
+absl::Status SyncPath(const std::string& path);
+
 // Removes a file, or a folder and its contents, as far as possible.
 void RemoveTree(const std::string& path);
 

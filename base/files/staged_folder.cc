@@ -84,27 +84,17 @@ absl::Status CheckTarget(const std::string& name, const std::string& target,
   return absl::OkStatus();
 }
 
-absl::Status SyncFolder(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (fd < 0) return CannotWrite(path, errno);
-  // Not every file system can sync a directory.
-  const bool failed = fsync(fd) != 0 && errno != EINVAL;
-  const int error = errno;
-  close(fd);
-  return failed ? CannotWrite(path, error) : absl::OkStatus();
-}
-
 absl::Status SyncFolders(const std::string& path) {
   std::error_code error;
   for (fs::recursive_directory_iterator at(path, error), end;
        !error && at != end; at.increment(error)) {
     std::error_code ignored;
     if (!at->is_symlink(ignored) && at->is_directory(ignored)) {
-      REQUANT_RETURN_IF_ERROR(SyncFolder(at->path().string()));
+      REQUANT_RETURN_IF_ERROR(SyncPath(at->path().string()));
     }
   }
   if (error) return CannotWrite(path, error.value());
-  return SyncFolder(path);
+  return SyncPath(path);
 }
 
 }  // namespace
@@ -183,7 +173,7 @@ absl::Status StagedFolder::Commit(
     return CannotWrite(name_, errno);
   }
   // The folder is in place; syncing it against a power failure is best effort.
-  SyncFolder(fs::path(target_).parent_path().string()).IgnoreError();
+  SyncPath(fs::path(target_).parent_path().string()).IgnoreError();
   return absl::OkStatus();
 }
 

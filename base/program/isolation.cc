@@ -277,12 +277,14 @@ class Isolation {
     }
     child_.on_report = [this](std::string_view line) { Receive(line); };
     if (!options_.progress.what.empty()) progress_.emplace(options_.progress);
-    REQUANT_ASSIGN_OR_RETURN(
-        const ChildResult result,
-        RunTensorFlowChild(child_, [this](const std::string& sentence,
-                                          const ChildResult& died) {
-          StartOver(sentence, died.pid);
-        }));
+    const auto start_over = [this](const std::string& sentence,
+                                   const ChildResult& died) {
+      StartOver(sentence, died.pid);
+    };
+    REQUANT_ASSIGN_OR_RETURN(const ChildResult result,
+                             options_.stock_environment
+                                 ? RunChild(child_)
+                                 : RunTensorFlowChild(child_, start_over));
     return Conclude(result);
   }
 

@@ -47,6 +47,9 @@ struct IsolationOptions {
   double timeout_seconds = 0;
   // Set for work that runs a graph rather than changes one.
   std::optional<GraphLimits> graph;
+  // Whether the child gets this process's environment as it is, without what
+  // TensorFlow needs on this machine, and no second try.
+  bool stock_environment = false;
   // Shown until the work reports its own progress.
   ProgressOptions progress;
 };

@@ -88,6 +88,20 @@ SignatureDef ServedSignature(const MetaGraphDef& meta) {
   return count == 1 ? *chosen : SignatureDef();
 }
 
+// Returns the outputs of all signatures, in the order of their keys.
+std::vector<std::string> AllOutputs(const MetaGraphDef& meta) {
+  const std::map<std::string, SignatureDef> signatures(
+      meta.signature_def().begin(), meta.signature_def().end());
+  std::vector<std::string> names;
+  for (const auto& [key, signature] : signatures) {
+    if (absl::StartsWith(key, kInternalPrefix)) continue;
+    for (const std::string& name : OutputsOf(signature)) {
+      AddOnce(name, &names);
+    }
+  }
+  return names;
+}
+
 std::vector<std::string> InitializersOf(const MetaGraphDef& meta) {
   std::vector<std::string> names;
   for (const char* key :
@@ -131,6 +145,7 @@ void TakeMetaGraph(MetaGraphDef meta, FreezeInput* model) {
   model->restore_op = NodeName(meta.saver_def().restore_op_name());
   model->initializers = InitializersOf(meta);
   model->signature = ServedSignature(meta);
+  model->all_outputs = AllOutputs(meta);
   model->graph = std::move(*meta.mutable_graph_def());
 }
 
@@ -269,7 +284,10 @@ absl::Status Freezer::ChooseOutputs() {
   for (const std::string& name : options_.outputs) {
     outputs.emplace_back(ParseTensorName(name).node);
   }
-  if (outputs.empty()) outputs = OutputsOf(model_.signature);
+  if (outputs.empty()) {
+    outputs = options_.all_signatures ? model_.all_outputs
+                                      : OutputsOf(model_.signature);
+  }
   if (outputs.empty()) {
     return absl::InvalidArgumentError(
         "which nodes are the outputs? Name them with --output_node_names "
@@ -326,10 +344,11 @@ absl::Status Freezer::Inline() {
 absl::Status Freezer::Reduce() {
   REQUANT_ASSIGN_OR_RETURN(GraphIndex index, GraphIndex::Create(&graph()));
   plan_ = FindRestored(index, model_.restore_op);
-  REQUANT_ASSIGN_OR_RETURN(result_.tables,
-                           KeepTablesFilled(
-                               result_.outputs, model_,
-                               [this] { return OpenCheckpoint(); }, &index));
+  REQUANT_ASSIGN_OR_RETURN(
+      result_.tables,
+      KeepTablesFilled(
+          result_.outputs, model_, [this] { return OpenCheckpoint(); }, &index,
+          &result_.vocabularies));
   const NodeSet before = NeededNodes(index, result_.outputs);
   DropControlsOnState(&index);
   const NodeSet after = NeededNodes(index, result_.outputs);
@@ -374,7 +393,8 @@ absl::Status Freezer::FindVariables() {
 
 absl::Status Freezer::CheckSize() {
   const int64_t bytes = graph().ByteSizeLong() + result_.variable_bytes;
-  if (bytes <= kMaxGraphBytes) return absl::OkStatus();
+  if (bytes <= kMaxGraphBytes || options_.stays_in_memory)
+    return absl::OkStatus();
   return absl::OutOfRangeError(
       absl::StrCat("the frozen graph would take ", bytes, " bytes (",
                    result_.variable_bytes, " in ", result_.variables,

@@ -38,8 +38,9 @@ std::vector<std::string> FilesOf(const ModelFiles& files);
 struct FreezeOptions {
   ModelFiles files;
   // The nodes whose values are wanted, which keep their names; by default those
-  // of the SavedModel's serving signature.
+  // of the SavedModel's serving signature, or of all its signatures.
   std::vector<std::string> outputs;
+  bool all_signatures = false;
   // Nodes that fill lookup tables, besides those that the model names.
   std::vector<std::string> initializers;
   bool clear_devices = true;
@@ -47,6 +48,16 @@ struct FreezeOptions {
   std::set<std::string> only_variables;
   // These variables are not frozen.
   std::set<std::string> kept_variables;
+  // The result may exceed the 2 GB of a file, if it stays in memory.
+  bool stays_in_memory = false;
+};
+
+// A node that fills a table from a vocabulary file, before the file's content
+// became constants and the node one that takes those.
+struct VocabularyNode {
+  tensorflow::NodeDef initializer;
+  // The file's path.
+  std::string path;
 };
 
 struct FrozenGraph {
@@ -56,6 +67,8 @@ struct FrozenGraph {
   int64_t variable_bytes = 0;
   int inlined_calls = 0;
   int tables = 0;
+  // Those of the tables that were filled from files.
+  std::vector<VocabularyNode> vocabularies;
   // Sentences on surprising effects: assignments omitted, variables kept.
   std::vector<std::string> notes;
 };
@@ -63,8 +76,8 @@ struct FrozenGraph {
 // Reads the model, keeps what the outputs need, inlines functions, and replaces
 // variables by their values, which are read one by one from the checkpoint.
 // Runs no graph. The result has passed VerifyGraph. Fails before reading any
-// value if the result would exceed 2 GB. The TensorFlow code that this uses may
-// abort on damaged files, so programs call it in a child process.
+// value if the result would exceed 2 GB and must not. The TensorFlow code that
+// this uses may abort on damaged files, so programs call it in a child process.
 absl::StatusOr<FrozenGraph> Freeze(const FreezeOptions& options);
 
 }  // namespace requant

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "graph/freeze/checkpoint.h"
+#include "graph/freeze/freeze.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -33,6 +34,8 @@ struct FreezeInput {
   std::map<std::string, std::string> assets;
   // The serving signature, or the only one; empty if there is none.
   tensorflow::SignatureDef signature;
+  // The output nodes of all signatures.
+  std::vector<std::string> all_outputs;
 };
 
 // Replaces function calls by the nodes of the functions' bodies.
@@ -94,12 +97,13 @@ bool OnlyChangesState(const std::string& op);
 
 // Makes the tables that `outputs` need fill themselves from constants: text
 // files and tables in the checkpoint become constants of the graph. `model`'s
-// graph has been moved into `index`. Returns the number of tables. A table
-// without an initializer or with unknown content is an error that names it.
+// graph has been moved into `index`. Returns the number of tables, and appends
+// to `vocabularies` those that were filled from files. A table without an
+// initializer or with unknown content is an error that names it.
 absl::StatusOr<int> KeepTablesFilled(
     const std::vector<std::string>& outputs, const FreezeInput& model,
     const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
-    GraphIndex* index);
+    GraphIndex* index, std::vector<VocabularyNode>* vocabularies);
 
 // A table's content: two vectors of equal length.
 struct TableContent {

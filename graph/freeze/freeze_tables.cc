@@ -138,10 +138,11 @@ class TableKeeper {
   TableKeeper(
       const FreezeInput& model,
       const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
-      GraphIndex* index)
+      GraphIndex* index, std::vector<VocabularyNode>* vocabularies)
       : model_(model),
         checkpoint_(checkpoint),
         index_(*index),
+        vocabularies_(*vocabularies),
         loading_(NeededNodes(*index, model.initializers)),
         restoring_(NeededNodes(*index, {model.restore_op})) {
     for (const NodeDef& listed : index->graph().node()) {
@@ -166,6 +167,7 @@ class TableKeeper {
   const FreezeInput& model_;
   const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint_;
   GraphIndex& index_;
+  std::vector<VocabularyNode>& vocabularies_;
   const NodeSet loading_;
   const NodeSet restoring_;
   // The initializers by table.
@@ -274,6 +276,7 @@ absl::Status TableKeeper::FillFromFile(const NodeDef& table,
     return absl::InvalidArgumentError(
         absl::StrCat("in the vocabulary ", path, " ", unique.message()));
   }
+  vocabularies_.push_back({*initializer, path});
   initializer->set_op(absl::EndsWith(initializer->op(), "V2")
                           ? "InitializeTableV2"
                           : "InitializeTable");
@@ -417,8 +420,8 @@ absl::Status DropRepeatedKeys(TableContent* content) {
 absl::StatusOr<int> KeepTablesFilled(
     const std::vector<std::string>& outputs, const FreezeInput& model,
     const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
-    GraphIndex* index) {
-  return TableKeeper(model, checkpoint, index).Keep(outputs);
+    GraphIndex* index, std::vector<VocabularyNode>* vocabularies) {
+  return TableKeeper(model, checkpoint, index, vocabularies).Keep(outputs);
 }
 
 }  // namespace requant

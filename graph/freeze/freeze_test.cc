@@ -6,59 +6,17 @@
 #include "graph/graph_io.h"
 #include "graph/signature_names.h"
 #include "graph/tensorflow_library.h"
-#include "graph/testing/testing.h"
+#include "graph/testing/saved_models.h"
 #include "tensorflow/cc/saved_model/loader.h"
 #include "tensorflow/core/public/session.h"
 
 namespace requant::freeze_test {
 namespace {
 
-using tensorflow::TensorShape;
 using Feeds = std::vector<std::pair<std::string, Tensor>>;
-
-constexpr int kBatch = 6;
-constexpr double kTolerance = 1e-6;
 
 std::string TestModel(const std::string& name) {
   return "graph/testdata/" + name;
-}
-
-// Returns random values for an input; integers are valid row numbers.
-Tensor RandomTensor(const tensorflow::TensorInfo& info,
-                    std::mt19937* generator) {
-  TensorShape shape;
-  for (const auto& dim : info.tensor_shape().dim()) {
-    shape.AddDim(dim.size() < 0 ? kBatch : dim.size());
-  }
-  Tensor tensor(info.dtype(), shape);
-  const std::vector<std::string> words = {"red", "green", "blue", "pink", ""};
-  for (int64_t i = 0; i < tensor.NumElements(); ++i) {
-    const int number = (*generator)() % 5;
-    if (info.dtype() == tensorflow::DT_FLOAT) {
-      tensor.flat<float>()(i) =
-          std::uniform_real_distribution<float>(-2, 2)(*generator);
-    } else if (info.dtype() == tensorflow::DT_INT32) {
-      tensor.flat<int32_t>()(i) = number;
-    } else if (info.dtype() == tensorflow::DT_INT64) {
-      tensor.flat<int64_t>()(i) = number;
-    } else {
-      tensor.flat<tensorflow::tstring>()(i) = words[number];
-    }
-  }
-  return tensor;
-}
-
-void ExpectEqual(const Tensor& expected, const Tensor& actual) {
-  ASSERT_EQ(expected.dtype(), actual.dtype());
-  ASSERT_EQ(expected.shape().DebugString(), actual.shape().DebugString());
-  if (expected.dtype() == tensorflow::DT_FLOAT) {
-    EXPECT_THAT(
-        ValuesOf(actual),
-        testing::Pointwise(testing::FloatNear(kTolerance), ValuesOf(expected)));
-  } else {
-    EXPECT_EQ(expected.SummarizeValue(expected.NumElements()),
-              actual.SummarizeValue(expected.NumElements()));
-  }
 }
 
 // Runs the SavedModel's signature and the frozen graph on the same inputs,
@@ -81,13 +39,13 @@ void ExpectSameAsSavedModel(const std::string& directory,
   for (int round = 0; round < 4; ++round) {
     Feeds feeds;
     for (const auto& [key, info] : signature.inputs()) {
-      feeds.emplace_back(info.name(), RandomTensor(info, &generator));
+      feeds.emplace_back(info.name(), RandomInput(info, &generator));
     }
     std::vector<Tensor> expected, actual;
     ASSERT_OK(bundle.session->Run(feeds, fetches, {}, &expected));
     ASSERT_OK(session->Run(feeds, fetches, {}, &actual));
     for (size_t i = 0; i < fetches.size(); ++i) {
-      ExpectEqual(expected[i], actual[i]);
+      ExpectSameTensors(expected[i], actual[i]);
     }
   }
 }

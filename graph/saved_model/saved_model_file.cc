@@ -138,29 +138,6 @@ std::set<std::string> OpsOf(const GraphDef& graph) {
   return ops;
 }
 
-// Adds the definitions of ops that `graph` uses and the list lacks, sorted by
-// name. Returns whether there were any. Ops unknown to TensorFlow are left out,
-// because their definitions come with their own library.
-bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
-  std::map<std::string, OpDef> ops;
-  for (const OpDef& op : info->stripped_op_list().op()) ops[op.name()] = op;
-  const size_t before = ops.size();
-  for (const std::string& name : OpsOf(graph)) {
-    const OpDef* op = nullptr;
-    if (ops.count(name) > 0 ||
-        !tensorflow::OpRegistry::Global()->LookUpOpDef(name, &op).ok()) {
-      continue;
-    }
-    ops[name] = *op;
-    tensorflow::RemoveDescriptionsFromOpDef(&ops[name]);
-  }
-  if (ops.size() == before) return false;
-  auto* list = info->mutable_stripped_op_list()->mutable_op();
-  list->Clear();
-  for (auto& [name, op] : ops) list->Add(std::move(op));
-  return true;
-}
-
 // Returns the MetaGraph `bytes`, which has `info`, with a different graph.
 std::string Replaced(std::string_view bytes, MetaGraphDef::MetaInfoDef info,
                      const GraphDef& graph, const std::string& graph_bytes) {
@@ -236,7 +213,41 @@ absl::Status NoModel(const std::string& path) {
       "(1, 2, …) below it"));
 }
 
-// Returns the tensors of a dense, sparse or composite value.
+OpDef ArgumentsOf(const OpDef& signature) {
+  OpDef arguments;
+  *arguments.mutable_input_arg() = signature.input_arg();
+  *arguments.mutable_output_arg() = signature.output_arg();
+  return arguments;
+}
+
+std::vector<std::string> Keys(const std::map<std::string, std::string>& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace
+
+bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
+  std::map<std::string, OpDef> ops;
+  for (const OpDef& op : info->stripped_op_list().op()) ops[op.name()] = op;
+  const size_t before = ops.size();
+  for (const std::string& name : OpsOf(graph)) {
+    const OpDef* op = nullptr;
+    if (ops.count(name) > 0 ||
+        !tensorflow::OpRegistry::Global()->LookUpOpDef(name, &op).ok()) {
+      continue;
+    }
+    ops[name] = *op;
+    tensorflow::RemoveDescriptionsFromOpDef(&ops[name]);
+  }
+  if (ops.size() == before) return false;
+  auto* list = info->mutable_stripped_op_list()->mutable_op();
+  list->Clear();
+  for (auto& [name, op] : ops) list->Add(std::move(op));
+  return true;
+}
+
 std::vector<std::string> TensorsOf(const TensorInfo& info) {
   std::vector<std::string> names;
   switch (info.encoding_case()) {
@@ -260,21 +271,6 @@ std::vector<std::string> TensorsOf(const TensorInfo& info) {
   }
   return names;
 }
-
-OpDef ArgumentsOf(const OpDef& signature) {
-  OpDef arguments;
-  *arguments.mutable_input_arg() = signature.input_arg();
-  *arguments.mutable_output_arg() = signature.output_arg();
-  return arguments;
-}
-
-std::vector<std::string> Keys(const std::map<std::string, std::string>& map) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : map) keys.push_back(key);
-  return keys;
-}
-
-}  // namespace
 
 absl::StatusOr<SavedModelFile> SavedModelFile::Read(
     const std::string& directory, const std::set<std::string>& tags) {
@@ -336,6 +332,7 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
   }
   std::string directory = SavedModelDirectory(path);
   if (directory.empty()) {
+    REQUANT_RETURN_IF_ERROR(CheckModelFormat(path));
     return absl::InvalidArgumentError(
         absl::StrCat(path,
                      " is not a SavedModel but a file; name the folder with "

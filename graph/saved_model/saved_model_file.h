@@ -58,6 +58,16 @@ class SavedModelFile {
   std::string graph_bytes_;
 };
 
+// Adds the definitions of ops that `graph` uses and the list lacks, sorted by
+// name. Returns whether there were any. Ops unknown to TensorFlow are left out,
+// because their definitions come with their own library. Requires a previous
+// LoadTensorFlow().
+bool AddOps(const tensorflow::GraphDef& graph,
+            tensorflow::MetaGraphDef::MetaInfoDef* info);
+
+// Returns the tensors of a dense, sparse or composite value.
+std::vector<std::string> TensorsOf(const tensorflow::TensorInfo& info);
+
 // Returns the SavedModel directory that `path` refers to: `path` itself, the
 // directory of a saved_model.pb, or a subdirectory where model servers put the
 // SavedModel ("saved_model", "1", "saved_model/1"). Several versions are an

@@ -77,7 +77,7 @@ absl::Status CheckOverwrite(const std::string& source,
   REQUANT_ASSIGN_OR_RETURN(std::set<std::string> known, NamesIn(source));
   REQUANT_ASSIGN_OR_RETURN(const std::set<std::string> there, NamesIn(target));
   known.insert({kBinaryName, kTextName, kFingerprint, "variables", "assets",
-                "assets.extra", "debug", "keras_metadata.pb"});
+                "assets.extra", "debug", "keras_metadata.pb", "README.md"});
   for (const std::string& name : there) {
     if (known.count(name) > 0) continue;
     return absl::FailedPreconditionError(absl::StrCat(
@@ -128,6 +128,19 @@ absl::StatusOr<VariablePlacement> ParseVariablePlacement(
       absl::StrCat("\"", text, "\" is none of auto, link and copy"));
 }
 
+absl::Status WriteFingerprint(const std::string& folder,
+                              const std::string& content) {
+  auto fingerprint =
+      tensorflow::saved_model::fingerprinting::CreateFingerprintDef(folder);
+  if (!fingerprint.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot be computed: ", fingerprint.status().message()));
+  }
+  fingerprint->set_uuid(Sha256(content).substr(0, 32));
+  return WriteFileAtomically(absl::StrCat(folder, "/", kFingerprint),
+                             DeterministicBytes(*fingerprint));
+}
+
 absl::Status CheckOutside(const std::string& file, const std::string& target) {
   const std::string path = ResolvedPath(file), folder = ResolvedPath(target);
   if (path != folder && !IsInside(path, folder)) return absl::OkStatus();
@@ -140,12 +153,16 @@ SavedModelWriter::SavedModelWriter(const SavedModelWriterOptions& options,
                                    std::unique_ptr<StagedFolder> folder)
     : options_(options), folder_(std::move(folder)) {}
 
+absl::Status CheckSavedModelTarget(const std::string& source,
+                                   const std::string& target, bool overwrite) {
+  REQUANT_RETURN_IF_ERROR(CheckApart(source, target));
+  return overwrite ? CheckOverwrite(source, target) : absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<SavedModelWriter>> SavedModelWriter::Open(
     const SavedModelWriterOptions& options) {
-  REQUANT_RETURN_IF_ERROR(CheckApart(options.source, options.target));
-  if (options.overwrite) {
-    REQUANT_RETURN_IF_ERROR(CheckOverwrite(options.source, options.target));
-  }
+  REQUANT_RETURN_IF_ERROR(
+      CheckSavedModelTarget(options.source, options.target, options.overwrite));
   auto folder = StagedFolder::Create(options.target, options.overwrite);
   REQUANT_RETURN_IF_ERROR(WithHint(folder.status()));
   return absl::WrapUnique(new SavedModelWriter(options, *std::move(folder)));
@@ -205,9 +222,6 @@ absl::Status SavedModelWriter::CopyRest(const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
-// TensorFlow does not check a fingerprint, but shows it to programs that track
-// models. Its uuid is random, but ours follows from the content, so that equal
-// models give equal files.
 absl::Status SavedModelWriter::RenewFingerprint(const std::string& name,
                                                 const std::string& content) {
   if (name != kBinaryName) {
@@ -216,18 +230,13 @@ absl::Status SavedModelWriter::RenewFingerprint(const std::string& name,
                                   kBinaryName, " only"));
     return absl::OkStatus();
   }
-  auto fingerprint =
-      tensorflow::saved_model::fingerprinting::CreateFingerprintDef(
-          folder_->path());
-  if (!fingerprint.ok()) {
-    notes_.push_back(absl::StrCat(
-        "left out ", kFingerprint,
-        ", which cannot be computed: ", fingerprint.status().message()));
+  const absl::Status written = WriteFingerprint(folder_->path(), content);
+  if (absl::IsInvalidArgument(written)) {
+    notes_.push_back(
+        absl::StrCat("left out ", kFingerprint, ", which ", written.message()));
     return absl::OkStatus();
   }
-  fingerprint->set_uuid(Sha256(content).substr(0, 32));
-  return WriteFileAtomically(To(kFingerprint),
-                             DeterministicBytes(*fingerprint));
+  return written;
 }
 
 absl::Status SavedModelWriter::Fill(const std::string& name,

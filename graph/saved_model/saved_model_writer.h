@@ -32,8 +32,23 @@ enum class VariablePlacement {
 absl::StatusOr<VariablePlacement> ParseVariablePlacement(
     const std::string& text);
 
+// Fails if a SavedModel must not be written to `target`: it is, is in, or has
+// in it the model that is read, `source`, or with `overwrite` it has files that
+// neither a SavedModel nor the source has. (StagedFolder refuses anything that
+// is there otherwise.)
+absl::Status CheckSavedModelTarget(const std::string& source,
+                                   const std::string& target, bool overwrite);
+
 // Refuses a file that is, or is in, the target, which is replaced as a whole.
 absl::Status CheckOutside(const std::string& file, const std::string& target);
+
+// Writes the fingerprint of the SavedModel in `folder`, whose main file has
+// `content`. TensorFlow does not check a fingerprint, but shows it to programs
+// that track models. Its uuid is random, but ours follows from the content, so
+// that equal models give equal files. Returns InvalidArgument if TensorFlow
+// cannot compute it.
+absl::Status WriteFingerprint(const std::string& folder,
+                              const std::string& content);
 
 struct SavedModelWriterOptions {
   // The SavedModel directory to read, and the one to write.

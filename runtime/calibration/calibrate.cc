@@ -126,10 +126,11 @@ struct ObservationPass {
 class CalibrationRun {
  public:
   CalibrationRun(const CalibrateJob& job, const Model::GraphInspector& inspect,
-                 FirstBatchShapes* shapes)
+                 FirstBatchShapes* shapes, const GraphToCalibrate* graph)
       : job_(job),
         inspect_(inspect),
         shapes_(shapes),
+        graph_(graph),
         progress_({"calibrating", "records", job.max_records()},
                   WorkProgress()) {}
 
@@ -157,12 +158,15 @@ class CalibrationRun {
       REQUANT_ASSIGN_OR_RETURN(
           entries, job_.has_qdq()
                        ? ChooseQdqEntries(job_, model, *graph, &added)
-                       : ChooseEntries(job_, model, graph));
+                       : ChooseEntries(job_, model, MoreOutputs(), graph));
       return AddShapeNodes(graph);
     };
-    REQUANT_ASSIGN_OR_RETURN(model_,
-                             Model::Load(job_.model(), job_.session(), choose,
-                                         /*extendable=*/job_.has_qdq()));
+    REQUANT_ASSIGN_OR_RETURN(
+        model_, graph_ == nullptr
+                    ? Model::Load(job_.model(), job_.session(), choose,
+                                  /*extendable=*/job_.has_qdq())
+                    : Model::Make(job_.model().path(), graph_->graph,
+                                  graph_->signature, job_.session(), choose));
     REQUANT_ASSIGN_OR_RETURN(inputs_, model_->ConnectInputs(job_.dataset()));
     if (job_.has_qdq()) {
       REQUANT_RETURN_IF_ERROR(RunError(model_->session().Extend(added),
@@ -177,6 +181,10 @@ class CalibrationRun {
       observers_.push_back(std::make_unique<EntryObserver>(entry, moments));
     }
     return absl::OkStatus();
+  }
+
+  std::vector<std::string> MoreOutputs() const {
+    return graph_ == nullptr ? std::vector<std::string>() : graph_->outputs;
   }
 
   // Adds a node for each wanted shape.
@@ -405,6 +413,8 @@ class CalibrationRun {
   FirstBatchShapes* const shapes_;
   // The tensors that are shapes_->wanted.
   std::vector<std::string> shape_fetches_;
+  // May be null.
+  const GraphToCalibrate* const graph_;
   // The model must outlive the functions of the passes.
   std::unique_ptr<Model> model_;
   // The tensors that are fed.
@@ -442,12 +452,14 @@ absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job) {
 absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
                                          const Model::GraphInspector& inspect,
                                          bool for_file,
-                                         FirstBatchShapes* shapes) {
+                                         FirstBatchShapes* shapes,
+                                         const GraphToCalibrate* graph) {
   auto key =
       std::async(std::launch::async, [&]() -> absl::StatusOr<std::string> {
         return for_file ? CalibrationKey(job) : "";
       });
-  absl::StatusOr<RangeTable> run = CalibrationRun(job, inspect, shapes).Run();
+  absl::StatusOr<RangeTable> run =
+      CalibrationRun(job, inspect, shapes, graph).Run();
   // This also waits after an error, which cannot leave this function before the
   // key is ready.
   while (key.wait_for(std::chrono::milliseconds(200)) !=

@@ -11,6 +11,8 @@
 #include "ranges/range_table.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "transforms/layers/coverage.h"
 
 namespace requant {
@@ -32,15 +34,25 @@ struct FirstBatchShapes {
 // are not included.
 absl::StatusOr<std::string> CalibrationKey(const CalibrateJob& job);
 
+// A graph in memory to calibrate instead of the job's model, whose path stands
+// for it in messages.
+struct GraphToCalibrate {
+  const tensorflow::GraphDef& graph;
+  // Its keys may name inputs and outputs.
+  const tensorflow::SignatureDef& signature;
+  // The nodes with which layers end, because their values are wanted.
+  const std::vector<std::string>& outputs;
+};
+
 // Runs every batch through the model once and observes the tensors. Reports
 // activities, progress and warnings (base/program/isolation.h). The table
 // depends on the number of threads only if the model's values do. `inspect` may
 // be empty. With `for_file`, the table records what it was made from
 // (CalibrationKey). Fills in `shapes` if it is given.
-absl::StatusOr<RangeTable> ObserveRanges(const CalibrateJob& job,
-                                         const Model::GraphInspector& inspect,
-                                         bool for_file,
-                                         FirstBatchShapes* shapes = nullptr);
+absl::StatusOr<RangeTable> ObserveRanges(
+    const CalibrateJob& job, const Model::GraphInspector& inspect,
+    bool for_file, FirstBatchShapes* shapes = nullptr,
+    const GraphToCalibrate* graph = nullptr);
 
 }  // namespace requant
 

@@ -31,7 +31,8 @@ absl::StatusOr<std::vector<std::string>> PredictionTensor(
 // Returns the tensors that the job names, or those that the transforms for
 // eight-bit graphs need.
 absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
-    const CalibrateJob& job, const Model& model, GraphDef* graph) {
+    const CalibrateJob& job, const Model& model,
+    const std::vector<std::string>& more_outputs, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
   std::vector<CalibrationTensor> tensors;
   for (const std::string& name : job.tensors()) {
@@ -50,8 +51,9 @@ absl::StatusOr<std::vector<CalibrationTensor>> ChooseTensors(
     MarkLayerInputs(index, &tensors);
     return tensors;
   }
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> outputs,
+  REQUANT_ASSIGN_OR_RETURN(std::vector<std::string> outputs,
                            PredictionTensor(job, model));
+  outputs.insert(outputs.end(), more_outputs.begin(), more_outputs.end());
   tensors = FindCalibrationTensors(index, outputs);
   if (tensors.empty()) {
     return absl::NotFoundError(
@@ -96,9 +98,10 @@ std::string TensorText(const std::string& node, int output) {
 }
 
 absl::StatusOr<std::vector<ObservedEntry>> ChooseEntries(
-    const CalibrateJob& job, const Model& model, GraphDef* graph) {
+    const CalibrateJob& job, const Model& model,
+    const std::vector<std::string>& outputs, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<CalibrationTensor> tensors,
-                           ChooseTensors(job, model, graph));
+                           ChooseTensors(job, model, outputs, graph));
   std::vector<ObservedEntry> entries;
   for (const CalibrationTensor& tensor : tensors) {
     entries.push_back({tensor, {TensorText(tensor.node, tensor.output)}});

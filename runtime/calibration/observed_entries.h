@@ -28,9 +28,11 @@ struct ObservedEntry {
 };
 
 // Returns the tensors that the job names, or those that the transforms for
-// eight-bit graphs need. Fails if there are none.
+// eight-bit graphs need. Layers also end with the nodes `outputs`. Fails if
+// there are none.
 absl::StatusOr<std::vector<ObservedEntry>> ChooseEntries(
-    const CalibrateJob& job, const Model& model, tensorflow::GraphDef* graph);
+    const CalibrateJob& job, const Model& model,
+    const std::vector<std::string>& outputs, tensorflow::GraphDef* graph);
 
 // Returns what insert_qdq would quantize, in functions too. The session needs
 // the nodes `added` to compute them.

@@ -201,6 +201,7 @@ class PipelinedBatchSource : public BatchSource {
     if (position_ > 0 && total_bytes_ > 0) {
       records = static_cast<int64_t>(static_cast<double>(taken_records_) *
                                      total_bytes_ / position_);
+      records = std::max<int64_t>(0, records - options_.skip_records);
     }
     if (options_.max_records == 0) return records;
     return records == 0 ? options_.max_records
@@ -222,6 +223,7 @@ class PipelinedBatchSource : public BatchSource {
       wanted = std::min(wanted, options_.max_records - good_records_);
     }
     std::vector<Piece> pieces;
+    REQUANT_RETURN_IF_ERROR(SkipRecords());
     while (batch->size < wanted) {
       REQUANT_ASSIGN_OR_RETURN(const bool more, FindGoodRow());
       if (!more) break;
@@ -238,6 +240,19 @@ class PipelinedBatchSource : public BatchSource {
     if (batch->size == 0) return false;
     REQUANT_RETURN_IF_ERROR(FillTensors(pieces, batch));
     return true;
+  }
+
+  absl::Status SkipRecords() {
+    while (skipped_records_ < options_.skip_records) {
+      REQUANT_ASSIGN_OR_RETURN(const bool more, FindGoodRow());
+      if (!more) return absl::OkStatus();
+      const int64_t count = std::min(GoodRowsEnd() - row_,
+                                     options_.skip_records - skipped_records_);
+      row_ += count;
+      record_ += count;
+      skipped_records_ += count;
+    }
+    return absl::OkStatus();
   }
 
   // Advances row_ to a good row, in this chunk or a later one. Returns false at
@@ -283,6 +298,11 @@ class PipelinedBatchSource : public BatchSource {
   }
 
   absl::Status NoRecords() const {
+    if (skipped_records_ > 0) {
+      return absl::NotFoundError(
+          absl::StrCat("no records in ", NameFiles(files_), " after the first ",
+                       skipped_records_));
+    }
     if (bad_records_ == 0) {
       return absl::NotFoundError(
           absl::StrCat("no records in ", NameFiles(files_)));
@@ -386,6 +406,7 @@ class PipelinedBatchSource : public BatchSource {
   int64_t record_ = 0;
   // The index of the first element of chunk_->bad that is not passed yet.
   size_t next_bad_ = 0;
+  int64_t skipped_records_ = 0;
   int64_t good_records_ = 0;
   int64_t bad_records_ = 0;
   int64_t lost_rests_ = 0;

@@ -32,7 +32,10 @@ struct Batch {
 struct BatchOptions {
   // At least 1.
   int64_t batch_size = 512;
-  // The data ends after this many good records; 0 means no limit.
+  // This many good records come before the first one that is returned.
+  int64_t skip_records = 0;
+  // The data ends after this many good records, not counting those that are
+  // passed over; 0 means no limit.
   int64_t max_records = 0;
   // Up to this many unreadable records are skipped and reported to
   // `on_bad_record`, which is called within Next(). The next one is an error

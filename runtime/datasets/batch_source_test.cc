@@ -71,6 +71,31 @@ TEST(BatchSource, EndsAfterMaxRecordsAndSeesNoErrorBehindThem) {
   EXPECT_EQ(result.Values(0), Numbers(2));
 }
 
+TEST(BatchSource, PassesOverTheFirstGoodRecords) {
+  std::string bytes;
+  for (int i = 0; i < 300; ++i) {
+    std::string record = RecordBytes(SmallExample(i, 0));
+    if (i == 3) record.back() ^= 1;
+    bytes += record;
+  }
+  const DatasetSpec spec = SmallSpec({WriteTestFile("pass_over", bytes)});
+  for (const int batch_size : {1, 7, 100}) {
+    BatchOptions options = WithBatchSize(batch_size);
+    options.max_bad_records = 1;
+    options.skip_records = 250;
+    options.max_records = 20;
+    const ReadResult result = ReadAll(spec, options);
+    ASSERT_OK(result.status);
+    // Record 3 is bad and counts for nothing but the records' numbers.
+    EXPECT_EQ(result.batches[0].first_record, 251);
+    EXPECT_EQ(result.Values(0).front(), "251");
+    EXPECT_THAT(result.Values(0), testing::SizeIs(20));
+    options.skip_records = 300;
+    EXPECT_THAT(ReadAll(spec, options).status.message(),
+                testing::HasSubstr("pass_over after the first 299"));
+  }
+}
+
 TEST(BatchSource, SkipsAndCountsBadRecordsUpToTheLimit) {
   std::string bytes;
   for (int i = 0; i < 10; ++i) {

@@ -34,6 +34,7 @@ using tensorflow::Tensor;
 BatchOptions Batching(const EvaluateOptions& options) {
   BatchOptions batching;
   batching.batch_size = options.batch_size;
+  batching.skip_records = options.skip_records;
   batching.max_records = options.max_records;
   batching.max_bad_records = options.max_bad_records;
   batching.prefetch = std::max(batching.prefetch, 2 * options.streams);

@@ -21,6 +21,8 @@ struct EvaluateOptions {
   DatasetSpec dataset;
   SessionSpec session;
   int64_t batch_size = 0;
+  // This many of the first records are left out.
+  int64_t skip_records = 0;
   // 0 means all.
   int64_t max_records = 0;
   int64_t max_bad_records = 0;

@@ -86,10 +86,27 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(
   options.config.mutable_experimental()->set_disable_optimize_for_static_graph(
       extendable);
   const std::string directory = SavedModelDirectory(spec.path());
+  if (!directory.empty()) {
+    REQUANT_RETURN_IF_ERROR(
+        model->LoadSavedModelDirectory(spec, directory, options, inspect));
+    return model;
+  }
+  REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(spec.path()));
+  model->signature_ = KeptSignature(graph);
+  REQUANT_RETURN_IF_ERROR(model->TakeGraph(std::move(graph), options, inspect));
+  return model;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> Model::Make(
+    const std::string& path, GraphDef graph,
+    const tensorflow::SignatureDef& signature, const SessionSpec& session,
+    const GraphInspector& inspect) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  std::unique_ptr<Model> model(new Model);
+  model->path_ = path;
+  model->signature_ = signature;
   REQUANT_RETURN_IF_ERROR(
-      directory.empty()
-          ? model->LoadGraph(options, inspect)
-          : model->LoadSavedModelDirectory(spec, directory, options, inspect));
+      model->TakeGraph(std::move(graph), OptionsFor(session), inspect));
   return model;
 }
 
@@ -97,11 +114,9 @@ Model::~Model() {
   if (session_ != nullptr) (void)session_->Close();
 }
 
-absl::Status Model::LoadGraph(const SessionOptions& options,
+absl::Status Model::TakeGraph(GraphDef graph, const SessionOptions& options,
                               const GraphInspector& inspect) {
-  REQUANT_ASSIGN_OR_RETURN(GraphDef graph, ReadGraph(path_));
   IndexNodes(graph);
-  signature_ = KeptSignature(graph);
   if (const std::string variables = VariablesOf(graph); !variables.empty()) {
     no_values_ = absl::StrCat(path_, " has ", variables,
                               ", and a graph file holds no values for them: "

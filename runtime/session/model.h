@@ -43,6 +43,13 @@ class Model {
   static absl::StatusOr<std::unique_ptr<Model>> Load(
       const ModelSpec& spec, const SessionSpec& session,
       const GraphInspector& inspect = nullptr, bool extendable = false);
+
+  // Does the same with a graph that is in memory, for which `path` stands in
+  // messages. The keys of `signature` may name inputs and outputs.
+  static absl::StatusOr<std::unique_ptr<Model>> Make(
+      const std::string& path, tensorflow::GraphDef graph,
+      const tensorflow::SignatureDef& signature, const SessionSpec& session,
+      const GraphInspector& inspect = nullptr);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -53,6 +60,12 @@ class Model {
   // frozen (graph/signature_names.h); empty if there is none.
   const tensorflow::SignatureDef& signature() const { return signature_; }
   tensorflow::Session& session() { return *session_; }
+  // Returns the tensors that ConnectInputs found to be the same in every run,
+  // with their values.
+  const std::vector<std::pair<std::string, tensorflow::Tensor>>& constants()
+      const {
+    return constants_;
+  }
 
   // Return the tensor ("name:0") that `name` means: a key of signature(), the
   // name of a node or tensor, or that name with or without the prefix
@@ -73,7 +86,8 @@ class Model {
  private:
   Model() = default;
 
-  absl::Status LoadGraph(const tensorflow::SessionOptions& options,
+  absl::Status TakeGraph(tensorflow::GraphDef graph,
+                         const tensorflow::SessionOptions& options,
                          const GraphInspector& inspect);
   absl::Status LoadSavedModelDirectory(
       const ModelSpec& spec, const std::string& directory,

@@ -9,7 +9,7 @@
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "google/protobuf/descriptor.h"
-#include "tests/support/program_runs.h"
+#include "tests/support/pages.h"
 #include "workflows/workflow.pb.h"
 
 namespace requant::docs_test {
@@ -22,33 +22,10 @@ using google::protobuf::FileDescriptor;
 constexpr char kRequant[] = "workflows/requant";
 constexpr char kWorkflowsPage[] = "docs/workflows.md";
 
-// Returns the blocks of a page that are marked with this language.
-std::vector<std::string> Blocks(const std::string& page,
-                                std::string_view language) {
-  std::vector<std::string> blocks;
-  bool in_block = false;
-  const std::string text = ReadFile(page).value();
-  for (std::string_view line : absl::StrSplit(text, '\n')) {
-    if (absl::ConsumePrefix(&line, "```")) {
-      in_block = line == language;
-      if (in_block) blocks.emplace_back();
-    } else if (in_block) {
-      absl::StrAppend(&blocks.back(), line, "\n");
-    }
-  }
-  return blocks;
-}
-
-// Runs the commands in a folder like the top of the repository after ./requant
-// build. Set-up and build are not repeated, since CI itself does them.
+// Runs the commands in a folder like the top of the repository.
 void ExpectEveryCommandWorks(const std::string& page) {
   const TestFolder folder;
-  for (const auto& [name, path] : {std::pair("tests", "tests"),
-                                   {"workflows", "workflows"},
-                                   {"requant", kRequant},
-                                   {"bazel-bin", "."}}) {
-    fs::create_symlink(fs::absolute(path), folder.Path(name));
-  }
+  MakeLikeRepository(folder);
   int commands = 0;
   for (const std::string& block : Blocks(page, "sh")) {
     for (const std::string_view command :

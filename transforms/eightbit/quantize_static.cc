@@ -24,6 +24,7 @@
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.h"
 #include "transforms/eightbit/eightbit_nodes.h"
+#include "transforms/eightbit/portable_matmuls.h"
 #include "transforms/eightbit/shared_inputs.h"
 #include "transforms/eightbit/static_inputs.h"
 #include "transforms/layers/compensated_rounding.h"
@@ -433,6 +434,13 @@ class StaticLayers {
        {"size", "activation", "columns", "levels", "error", "output"}}};
 };
 
+absl::StatusOr<bool> IsPortable(const Parameters& parameters) {
+  const std::string ops = parameters.String("ops");
+  if (ops == "portable" || ops == "legacy") return ops == "portable";
+  return absl::InvalidArgumentError(
+      absl::StrCat("ops is portable or legacy, not \"", ops, "\""));
+}
+
 absl::StatusOr<StaticLayerOptions> ReadOptions(
     const TransformContext& context) {
   const Parameters& parameters = context.parameters;
@@ -445,6 +453,7 @@ absl::StatusOr<StaticLayerOptions> ReadOptions(
       ReadRangeChoice(parameters.String("method"),
                       parameters.Float("value_percentile")));
   options.inputs.split_columns = parameters.Bool("split_columns");
+  REQUANT_ASSIGN_OR_RETURN(options.inputs.zero_is_code, IsPortable(parameters));
   // 96 is between the levels that are always safe and those that usually are.
   if (options.rule == WeightRule::kPairsFitInt16) {
     options.inputs.weight_levels = 96;
@@ -465,6 +474,9 @@ absl::Status QuantizeStatic(TransformContext& context, GraphDef* graph) {
                            FindLayersToQuantize(index, &context));
   StaticLayers layers(&index, &table, options);
   REQUANT_RETURN_IF_ERROR(layers.Quantize(found.layers));
+  if (options.inputs.zero_is_code) {
+    REQUANT_RETURN_IF_ERROR(MakeMatMulsPortable(&index).status());
+  }
   index.Commit();
   NoteLayers(found, layers.rows(), &context);
   return absl::OkStatus();
@@ -505,6 +517,12 @@ REQUANT_REGISTER_TRANSFORM(
        "Whether weights are rounded by what the calibration knows of the "
        "inputs; else to the nearest.",
        "true"},
+      {"ops", ParameterType::kString,
+       "legacy: the ops of TensorFlow's own quantization, whose kernels exist "
+       "only while oneDNN is turned on; portable: _QuantizedMatMul, which "
+       "every process of TensorFlow 2.21 has, and ranges for which its two "
+       "kernels of QuantizeV2 give the same codes.",
+       "legacy"},
       ExcludedParameter("excluded_ops", "nodes of this type"),
       ExcludedParameter("excluded_nodes", "this node")},
      "weights frozen into constants; \"requant calibrate\" on the same graph"});

@@ -186,6 +186,29 @@ TEST_F(QuantizeStatic, IsRightForEveryTargetThatThisMachineCanRun) {
   }
 }
 
+TEST_F(QuantizeStatic, MakesAGraphThatNeedsNoOneDnn) {
+  const GraphDef portable = Quantize(", ops=portable");
+  EXPECT_THAT(NodesOf(portable, "_QuantizedMatMul"), SizeIs(3));
+  for (const NodeDef& node : portable.node()) {
+    EXPECT_THAT(node.op(), Not(testing::StartsWith("QuantizedMatMul")));
+    if (node.op() != "QuantizeV2") continue;
+    // Both kernels of QuantizeV2 give the same codes if zero is one of them.
+    const double min = ScalarNamed(portable, node.input(1));
+    const double max = ScalarNamed(portable, node.input(2));
+    const double zero = -255 * min / (max - min);
+    EXPECT_NEAR(zero, std::rint(zero), 1e-3) << node.name();
+  }
+  EXPECT_LT(ErrorOf(portable), 0.03);
+  const Feeds feeds = Records(500, 99);
+  EXPECT_LT(RelativeError(RunOn(Quantize(), feeds), RunOn(portable, feeds)),
+            0.02);
+}
+
+TEST_F(QuantizeStatic, RefusesOpsThatItDoesNotKnow) {
+  EXPECT_THAT(TryToQuantize(", ops=float").status,
+              FailsWith(HasSubstr("ops is portable or legacy, not \"float\"")));
+}
+
 TEST_F(QuantizeStatic, RepeatsColumnsWithLargeWeights) {
   const GraphDef split = Quantize();
   const GraphDef plain = Quantize(", split_columns=false");

@@ -461,6 +461,10 @@ InputCodes StaticInputs::AddBlock(const std::string& prefix, const Block& block,
     max = 255;
   } else {
     codes.tensor = AsInput(block.tensor);
+    if (options_.zero_is_code) {
+      min = -std::rint(-min / block.step()) * block.step();
+      max = min + 255 * block.step();
+    }
     for (int64_t k = 0; k < block.width; ++k) {
       codes.columns.push_back({static_cast<int>(block.first + k),
                                static_cast<float>(min),

@@ -51,6 +51,9 @@ struct StaticInputOptions {
   RangeChoiceOptions ranges;
   // Whether columns may have ranges of their own and be repeated.
   bool split_columns = true;
+  // Whether a range's zero is a code. TensorFlow's two kernels for QuantizeV2,
+  // with oneDNN and without, give the same codes only then.
+  bool zero_is_code = false;
   // About how many levels the weights have on either side, for the plan.
   int weight_levels = 127;
 };

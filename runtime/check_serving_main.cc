@@ -1,0 +1,178 @@
+// check_serving (requant check_serving) runs the requests that a SavedModel
+// carries in the environment as it is, as a server would, and compares the
+// answers with those that were recorded when the model was made.
+
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/message_text.h"
+#include "base/process/tensorflow_child.h"
+#include "base/program/flags.h"
+#include "base/program/isolation.h"
+#include "base/status_macros.h"
+#include "base/text/printable.h"
+#include "graph/saved_model/saved_model_file.h"
+#include "runtime/servable/warm_up.h"
+#include "runtime/session/job.pb.h"
+#include "runtime/session/model.h"
+#include "tensorflow/core/framework/tensor.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+DEFINE_double(tolerance, 0.02,
+              "how much a value may differ from the recorded one, as a share "
+              "of the output's largest value");
+DEFINE_double(timeout, 300, "give up after this many seconds; 0 means never");
+
+namespace requant {
+namespace {
+
+using tensorflow::Tensor;
+
+const char* const kProgram = ProgramName();
+
+ProgramHelp Help() {
+  ProgramHelp help;
+  help.name = kProgram;
+  help.summary =
+      "loads a SavedModel that requant quantize wrote with the environment as "
+      "it is, runs the requests in its assets.extra, and compares the answers "
+      "with those recorded when it was made. Run it where, and as, your server "
+      "runs.";
+  help.usage = "$0 my_model_int8/1";
+  help.flag_files = {__FILE__};
+  help.footer =
+      "Exit code: 0 the answers are right, 1 they are not or there are none, "
+      "2 usage.";
+  return help;
+}
+
+// Returns what is different between two values of an output, or "".
+std::string Difference(const Tensor& recorded, const Tensor& answer) {
+  if (recorded.dtype() != answer.dtype() ||
+      recorded.shape() != answer.shape()) {
+    return "has another type or shape";
+  }
+  if (recorded.dtype() != tensorflow::DT_FLOAT) {
+    return recorded.SummarizeValue(-1) == answer.SummarizeValue(-1)
+               ? ""
+               : "has other values";
+  }
+  double largest = 0, difference = 0;
+  for (int64_t i = 0; i < recorded.NumElements(); ++i) {
+    const double a = recorded.flat<float>()(i), b = answer.flat<float>()(i);
+    if (std::isfinite(a)) largest = std::max(largest, std::fabs(a));
+    if (a == b || (std::isnan(a) && std::isnan(b))) continue;
+    // A NaN differs infinitely from a number.
+    const double by = std::fabs(a - b);
+    difference = std::max(difference, std::isnan(by) ? INFINITY : by);
+  }
+  if (difference <= FLAGS_tolerance * largest) return "";
+  return absl::StrFormat("differs by up to %.3g, of values up to %.3g",
+                         difference, largest);
+}
+
+// Runs one request. Fails if an answer is not as it was recorded.
+absl::Status CheckRequest(const std::string& directory,
+                          const WarmUpRequest& request) {
+  SetActivity(absl::StrCat("loading ", directory));
+  ModelSpec spec;
+  spec.set_path(directory);
+  spec.set_signature(request.signature);
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                           Model::Load(spec, SessionSpec()));
+  std::vector<std::string> inputs, outputs;
+  std::vector<Tensor> fed, answers;
+  for (const auto& [key, tensor] : request.inputs) {
+    REQUANT_ASSIGN_OR_RETURN(inputs.emplace_back(), model->InputTensor(key));
+    fed.push_back(tensor);
+  }
+  for (const auto& [key, tensor] : request.outputs) {
+    REQUANT_ASSIGN_OR_RETURN(outputs.emplace_back(), model->OutputTensor(key));
+  }
+  SetActivity(absl::StrCat("running ", directory));
+  REQUANT_ASSIGN_OR_RETURN(const auto function,
+                           ModelFunction::Make(model.get(), inputs, outputs));
+  REQUANT_RETURN_IF_ERROR(RunError(function->Run(fed, &answers), directory,
+                                   "TensorFlow cannot run it here"));
+  size_t next = 0;
+  for (const auto& [key, recorded] : request.outputs) {
+    const std::string difference = Difference(recorded, answers[next++]);
+    if (difference.empty()) continue;
+    return absl::DataLossError(absl::StrCat(
+        directory,
+        " gives other answers here than when it was "
+        "made: the output \"",
+        key, "\" of the signature \"", request.signature, "\" ", difference));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int> Work(const std::string& path) {
+  REQUANT_ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(path));
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<WarmUpRequest> requests,
+                           ReadWarmUp(directory));
+  int answers = 0;
+  for (const WarmUpRequest& request : requests) {
+    REQUANT_RETURN_IF_ERROR(CheckRequest(directory, request));
+    answers += static_cast<int>(request.outputs.size());
+  }
+  // Requests of others have no recorded answers.
+  if (answers == 0) {
+    return absl::NotFoundError(
+        absl::StrCat(directory,
+                     " carries no request with an answer in assets.extra; "
+                     "requant quantize --saved_model writes some"));
+  }
+  StartReport();
+  std::printf("%s: %s as when it was made, in this environment\n",
+              Printable(path).c_str(), CountText(answers, "answer").c_str());
+  return kExitOk;
+}
+
+int Main(int argc, char** argv) {
+  std::vector<std::string> positional;
+  if (const auto code = ParseFlags(argc, argv, Help(), &positional)) {
+    return *code;
+  }
+  if (positional.size() != 1) {
+    return ReportUsage(kProgram, positional.empty()
+                                     ? "the SavedModel's folder is missing"
+                                     : "one SavedModel at a time");
+  }
+  if (!(FLAGS_tolerance >= 0)) {
+    return ReportUsage(kProgram, "--tolerance must be at least 0");
+  }
+  IsolationOptions isolation;
+  isolation.program = kProgram;
+  isolation.arguments.assign(argv + 1, argv + argc);
+  isolation.timeout_seconds = FLAGS_timeout;
+  isolation.graph = GraphLimits();
+  isolation.graph->has_flags = false;
+  isolation.stock_environment = true;
+  const int code =
+      RunIsolated(isolation, [&] { return Work(positional.front()); });
+  const std::string needed = ServingVariables();
+  if (code == kExitFailed && !needed.empty()) {
+    Say(kProgram, absl::StrCat("on this machine set ", needed,
+                               " before TensorFlow loads, and try again"));
+  }
+  return code;
+}
+
+}  // namespace
+}  // namespace requant
+
+int main(int argc, char** argv) {
+  return requant::FinishOutput(requant::kProgram, requant::Main(argc, argv));
+}

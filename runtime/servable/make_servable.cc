@@ -1,0 +1,215 @@
+#include "runtime/servable/make_servable.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/message_text.h"
+#include "base/program/isolation.h"
+#include "base/status_macros.h"
+#include "base/text/printable.h"
+#include "graph/diff.h"
+#include "graph/graph_io.h"
+#include "ranges/range_table.h"
+#include "runtime/calibration/calibrate.h"
+#include "runtime/datasets/dataset.pb.h"
+#include "transforms/layers/coverage.h"
+#include "transforms/pipeline.h"
+#include "transforms/preparation/prepare_graph.h"
+#include "transforms/registry.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+
+bool IsGraphFile(const std::string& target) {
+  return absl::EndsWith(target, ".pb") || absl::EndsWith(target, ".pbtxt");
+}
+
+// Fills in what the signature says about the dataset.
+absl::Status CompleteDataset(const FrozenModel& model,
+                             const std::string& signature,
+                             const std::string& name, DatasetSpec* dataset) {
+  if (!dataset->prediction().tensor().empty()) return absl::OkStatus();
+  const auto& outputs = model.signatures.at(signature).outputs();
+  if (outputs.size() == 1) {
+    dataset->mutable_prediction()->set_tensor(outputs.begin()->first);
+    return absl::OkStatus();
+  }
+  std::vector<std::string> keys;
+  for (const auto& [key, info] : outputs) keys.push_back(key);
+  std::sort(keys.begin(), keys.end());
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " names no prediction, and the signature \"", signature,
+      "\" has several outputs: add prediction { tensor: \"...\" } with one of ",
+      absl::StrJoin(keys, ", ")));
+}
+
+// Returns the records of `signature`, and of the other signatures whose inputs
+// the same records have. Several that are equal count once.
+absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
+    const FrozenModel& model, const std::string& signature,
+    const CalibrateJob& settings) {
+  const DatasetSpec& dataset = settings.dataset();
+  std::vector<SignatureRecords> records;
+  REQUANT_ASSIGN_OR_RETURN(
+      records.emplace_back(),
+      DivideRecords(signature, dataset, settings.max_records(),
+                    settings.max_bad_records()));
+  for (const auto& [key, other] : model.signatures) {
+    const bool known = absl::c_any_of(records, [&](const auto& part) {
+      return SameMessage(model.signatures.at(part.signature), other);
+    });
+    const auto own = DatasetForSignature(model, key, dataset);
+    if (known || !own.has_value()) continue;
+    SignatureRecords part = records.front();
+    part.signature = key;
+    part.dataset = *own;
+    records.push_back(std::move(part));
+  }
+  return records;
+}
+
+// Makes an estimator's feature columns direct table lookups.
+absl::Status Simplify(FrozenModel* model, std::vector<std::string>* notes) {
+  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* registry,
+                           TransformRegistry::Get());
+  int columns = 0;
+  PipelineOptions options;
+  options.outputs = model->frozen.outputs;
+  options.on_note = [&columns](std::string_view note) {
+    columns += absl::StrContains(note, " column \"");
+  };
+  options.on_warning = [](std::string_view) {};
+  SetActivity(absl::StrCat("simplifying ", model->directory));
+  REQUANT_RETURN_IF_ERROR(
+      RunPipeline({{"fuse_feature_columns",
+                    {{"fuse", {"false"}}, {"ignore_errors", {"true"}}}}},
+                  *registry, options, &model->frozen.graph));
+  if (columns > 0) {
+    notes->push_back(absl::StrCat("simplifies ",
+                                  CountText(columns, "feature column"),
+                                  " to lookups and arithmetic"));
+  }
+  return absl::OkStatus();
+}
+
+// Calibrates and quantizes the frozen graph of `model` into `graph`, and sets
+// the work of `products`.
+absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
+                      const QuantizeParameters& parameters,
+                      const std::vector<SignatureRecords>& records,
+                      std::vector<std::string>* notes,
+                      std::vector<CountedProduct>* products, GraphDef* graph) {
+  REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* registry,
+                           TransformRegistry::Get());
+  RangeTable table;
+  for (const SignatureRecords& part : records) {
+    FirstBatchShapes shapes;
+    shapes.wanted = UnknownOperands(*products);
+    REQUANT_ASSIGN_OR_RETURN(
+        const RangeTable observed,
+        CalibrateSignature(model, part, job.settings, &shapes));
+    table.Merge(observed);
+    SetWork(shapes.observed, shapes.operands, products);
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> without_range,
+                           LayersWithoutRange(model, table));
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           SerializeRangeTable(table));
+  REQUANT_ASSIGN_OR_RETURN(const std::string path, MemoryFile(content));
+  SetActivity(absl::StrCat("quantizing ", model.directory));
+  REQUANT_RETURN_IF_ERROR(QuantizeGraph(parameters, {path}, without_range,
+                                        *registry, notes, graph));
+  MarkLeftInFloat(*graph, products);
+  return absl::OkStatus();
+}
+
+// Returns the notes, of which those on single tables are summed up if there
+// are many, and without those on inputs that no table could give.
+std::string NotesText(const std::vector<std::string>& notes) {
+  constexpr int kManyTables = 3;
+  const int tables = absl::c_count_if(notes, [](const std::string& note) {
+    return absl::StartsWith(note, "moves \"");
+  });
+  std::string text;
+  for (const std::string& note : notes) {
+    const bool is_table = absl::StartsWith(note, "moves \"");
+    if (is_table && tables > kManyTables) continue;
+    if (absl::EndsWith(note, "no rows gathered from a constant reach it")) {
+      continue;
+    }
+    absl::StrAppend(&text, note, "\n");
+  }
+  if (tables > kManyTables) {
+    absl::StrAppend(&text, "quantizes ", tables, " embedding tables\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
+  MadeServable made;
+  made.model = std::make_unique<FrozenModel>();
+  FrozenModel& model = *made.model;
+  REQUANT_ASSIGN_OR_RETURN(model, FreezeSignatures(job.saved_model, job.tags));
+  REQUANT_ASSIGN_OR_RETURN(const std::string signature,
+                           ChooseSignature(model, job.signature));
+  CalibrateJob settings = job.settings;
+  REQUANT_RETURN_IF_ERROR(CompleteDataset(model, signature, job.dataset,
+                                          settings.mutable_dataset()));
+  if (!IsGraphFile(job.target)) {
+    REQUANT_ASSIGN_OR_RETURN(
+        made.writer, ServableWriter::Open(
+                         model, {job.target, job.overwrite, job.dataset,
+                                 job.parameters.target, job.parameters.ops}));
+  }
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
+                           RecordsOf(model, signature, settings));
+  const int64_t bytes_before = SizeOf(model.frozen.graph).bytes;
+  std::vector<std::string> notes;
+  REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));
+  QuantizeParameters parameters = job.parameters;
+  parameters.layers.outputs = model.frozen.outputs;
+  REQUANT_ASSIGN_OR_RETURN(
+      PreparedGraph prepared,
+      PrepareGraph(parameters.layers, /*may_change=*/true,
+                   TransformRegistry::Get, &model.frozen.graph));
+  if (prepared.nothing.empty()) {
+    made.graph = model.frozen.graph;
+    REQUANT_RETURN_IF_ERROR(Quantize(model, job, parameters, records, &notes,
+                                     &prepared.products, &made.graph));
+    if (QuantizedMatMuls(made.graph) == 0) {
+      prepared.nothing = "the outputs need no MatMul with constant weights";
+    }
+  }
+  made.text = NotesText(notes);
+  if (!prepared.nothing.empty()) {
+    // A copy from before would take as much memory again as the model.
+    REQUANT_ASSIGN_OR_RETURN(FrozenModel again,
+                             FreezeSignatures(job.saved_model, job.tags));
+    made.graph = std::move(again.frozen.graph);
+    made.text = absl::StrCat("nothing pays here, so the model stays float: ",
+                             Printable(prepared.nothing), "\n");
+  }
+  absl::StrAppend(&made.text, Printable(CoverageText(prepared.products)), "\n");
+  if (made.writer == nullptr) {
+    const int64_t bytes = SizeOf(made.graph).bytes;
+    absl::StrAppendFormat(
+        &made.text, "%s: a graph of %.3f MB, before %.3f MB\n",
+        Printable(job.target), bytes / 1e6, bytes_before / 1e6);
+    return made;
+  }
+  REQUANT_RETURN_IF_ERROR(
+      made.writer->Write(made.graph, records, settings.batch_size()));
+  absl::StrAppend(&made.text, made.writer->Text());
+  return made;
+}
+
+}  // namespace requant

@@ -1,0 +1,54 @@
+#ifndef REQUANT_RUNTIME_SERVABLE_MAKE_SERVABLE_H_
+#define REQUANT_RUNTIME_SERVABLE_MAKE_SERVABLE_H_
+
+// Takes a SavedModel through all steps to an eight-bit SavedModel.
+
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "runtime/quantization/quantize.h"
+#include "runtime/servable/servable.h"
+#include "runtime/servable/write_servable.h"
+#include "runtime/session/job.pb.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+struct ServableJob {
+  // The SavedModel, the tags of its graph, and the signature that the records
+  // are for; see ChooseSignature.
+  std::string saved_model;
+  std::set<std::string> tags;
+  std::string signature;
+  // The dataset, how many records at most are calibrated on, and the like.
+  CalibrateJob settings;
+  // The declaration's name, for messages.
+  std::string dataset;
+  // The graph's outputs are added.
+  QuantizeParameters parameters;
+  // A folder for the SavedModel, or a graph's file, whose name ends in .pb or
+  // .pbtxt.
+  std::string target;
+  // Whether a SavedModel that is there is replaced.
+  bool overwrite = false;
+};
+
+struct MadeServable {
+  std::unique_ptr<FrozenModel> model;
+  // Has the SavedModel, to be committed; null for a graph's file, whose content
+  // is `graph`.
+  std::unique_ptr<ServableWriter> writer;
+  tensorflow::GraphDef graph;
+  // Lines for users on what was done and found.
+  std::string text;
+};
+
+// If no layer is worth quantizing, the float model is written, and the text
+// says so.
+absl::StatusOr<MadeServable> MakeServable(const ServableJob& job);
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_SERVABLE_MAKE_SERVABLE_H_

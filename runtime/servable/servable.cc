@@ -1,0 +1,242 @@
+#include "runtime/servable/servable.h"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/program/isolation.h"
+#include "base/status_macros.h"
+#include "base/text/nearest_name.h"
+#include "graph/freeze/needed_nodes.h"
+#include "graph/graph_index.h"
+#include "graph/graph_io.h"
+#include "graph/saved_model/merge_signatures.h"
+#include "graph/saved_model/saved_model_file.h"
+#include "runtime/calibration/calibrate.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/evaluation/evaluate.h"
+#include "transforms/layers/float_layer.h"
+
+namespace requant {
+namespace {
+
+using tensorflow::GraphDef;
+using tensorflow::SignatureDef;
+
+constexpr char kDefaultSignature[] = "serving_default";
+
+// The share of all records that is held back, if there are few: one in so many.
+constexpr int64_t kHeldBackShare = 5;
+
+std::vector<std::string> OutputNodes(const SignatureDef& signature) {
+  std::vector<std::string> nodes;
+  for (const auto& [key, info] : signature.outputs()) {
+    for (const std::string& tensor : TensorsOf(info)) {
+      nodes.emplace_back(NodeOf(tensor));
+    }
+  }
+  // Protobuf maps are unordered.
+  std::sort(nodes.begin(), nodes.end());
+  nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  return nodes;
+}
+
+// Returns how many good records there are, but no more than `most`.
+absl::StatusOr<int64_t> CountRecords(const DatasetSpec& dataset, int64_t most,
+                                     int64_t max_bad_records) {
+  BatchOptions options;
+  options.max_records = most;
+  options.max_bad_records = max_bad_records;
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(dataset, options));
+  int64_t records = 0;
+  Batch batch;
+  while (true) {
+    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+    if (!more) return records;
+    records += batch.size;
+    ReportAlive();
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<FrozenModel> FreezeSignatures(
+    const std::string& path, const std::set<std::string>& tags) {
+  FrozenModel model;
+  REQUANT_ASSIGN_OR_RETURN(model.directory, FindSavedModel(path));
+  model.tags = tags;
+  REQUANT_ASSIGN_OR_RETURN(const tensorflow::MetaGraphDef meta,
+                           ReadSavedModel(model.directory, tags));
+  for (const std::string& key : SignatureNames(meta)) {
+    model.signatures[key] = meta.signature_def().at(key);
+  }
+  if (model.signatures.empty()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path,
+                     " has no signature, so it is not known what it computes; "
+                     "requant freeze and --graph work on such a model"));
+  }
+  SetActivity(absl::StrCat("freezing ", path));
+  FreezeOptions options;
+  options.files.saved_model = model.directory;
+  options.files.tags = tags;
+  options.all_signatures = true;
+  options.stays_in_memory = true;
+  REQUANT_ASSIGN_OR_RETURN(model.frozen, Freeze(options));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> merged,
+      MergeSignatures(model.frozen.graph, &model.signatures));
+  if (merged.empty()) return model;
+  std::set<std::string> outputs;
+  for (const auto& [key, signature] : model.signatures) {
+    const std::vector<std::string> own = OutputNodes(signature);
+    outputs.insert(own.begin(), own.end());
+  }
+  model.frozen.outputs.assign(outputs.begin(), outputs.end());
+  REQUANT_RETURN_IF_ERROR(
+      KeepNeeded(model.frozen.outputs, &model.frozen.graph));
+  return model;
+}
+
+absl::StatusOr<std::string> ChooseSignature(const FrozenModel& model,
+                                            const std::string& name) {
+  const auto& signatures = model.signatures;
+  if (name.empty() && signatures.count(kDefaultSignature) == 0 &&
+      signatures.size() == 1) {
+    return signatures.begin()->first;
+  }
+  const std::string wanted = name.empty() ? kDefaultSignature : name;
+  if (signatures.count(wanted) > 0) return wanted;
+  std::vector<std::string> names;
+  for (const auto& [key, signature] : signatures) names.push_back(key);
+  return absl::NotFoundError(
+      absl::StrCat(model.directory, " has no signature \"", wanted, "\"",
+                   DidYouMean(wanted, names), "; it has ",
+                   absl::StrJoin(names, ", "), " (--signature)"));
+}
+
+std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
+                                               const std::string& key,
+                                               const DatasetSpec& dataset) {
+  const SignatureDef& signature = model.signatures.at(key);
+  DatasetSpec own = dataset;
+  own.clear_input();
+  for (const InputSpec& input : dataset.input()) {
+    if (signature.inputs().contains(input.placeholder())) {
+      *own.add_input() = input;
+    }
+  }
+  own.clear_constant();
+  for (const ConstantSpec& constant : dataset.constant()) {
+    if (signature.inputs().contains(constant.placeholder())) {
+      *own.add_constant() = constant;
+    }
+  }
+  if (own.input_size() + own.constant_size() !=
+      static_cast<int>(signature.inputs().size())) {
+    return std::nullopt;
+  }
+  if (signature.outputs().contains(dataset.prediction().tensor())) return own;
+  own.clear_label();
+  own.clear_prediction();
+  const std::map<std::string, tensorflow::TensorInfo> outputs(
+      signature.outputs().begin(), signature.outputs().end());
+  for (const auto& [name, info] : outputs) {
+    if (info.dtype() != tensorflow::DT_FLOAT) continue;
+    own.mutable_prediction()->set_tensor(name);
+    return own;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
+                                               const DatasetSpec& dataset,
+                                               int64_t most,
+                                               int64_t max_bad_records) {
+  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
+  REQUANT_ASSIGN_OR_RETURN(const int64_t count,
+                           CountRecords(dataset, 2 * most, max_bad_records));
+  SignatureRecords records;
+  records.signature = signature;
+  records.dataset = dataset;
+  const int64_t least_held_back =
+      count < 2 ? 0 : std::max<int64_t>(1, count / kHeldBackShare);
+  records.calibrated = count - least_held_back;
+  if (most > 0) records.calibrated = std::min(records.calibrated, most);
+  records.held_back = count - records.calibrated;
+  return records;
+}
+
+absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
+                                              const SignatureRecords& records,
+                                              const CalibrateJob& settings,
+                                              FirstBatchShapes* shapes) {
+  const SignatureDef& signature = model.signatures.at(records.signature);
+  const std::vector<std::string> outputs = OutputNodes(signature);
+  CalibrateJob job = settings;
+  job.mutable_model()->set_path(model.directory);
+  *job.mutable_dataset() = records.dataset;
+  job.set_max_records(records.calibrated);
+  GraphDef graph = model.frozen.graph;
+  // What other signatures compute cannot run without their inputs.
+  REQUANT_RETURN_IF_ERROR(KeepNeeded(outputs, &graph));
+  std::set<std::string_view> nodes;
+  for (const auto& node : graph.node()) nodes.insert(node.name());
+  std::vector<ProductOperand>& wanted = shapes->wanted;
+  wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
+                              [&](const ProductOperand& operand) {
+                                return nodes.count(NodeOf(operand.tensor)) == 0;
+                              }),
+               wanted.end());
+  const GraphToCalibrate part = {graph, signature, outputs};
+  return ObserveRanges(job, nullptr, /*for_file=*/false, shapes, &part);
+}
+
+absl::StatusOr<std::vector<std::string>> LayersWithoutRange(
+    const FrozenModel& model, const RangeTable& table) {
+  // Only looking for layers does not change the graph.
+  GraphDef graph = model.frozen.graph;
+  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(&graph));
+  FloatLayerOptions options;
+  options.outputs = model.frozen.outputs;
+  std::vector<std::string> names;
+  for (const FloatLayer& layer : FindFloatLayers(index, options).layers) {
+    const TensorName input = ParseTensorName(layer.input);
+    if (table.Find(input.node, input.port) == nullptr) {
+      names.push_back(layer.matmul->name());
+    }
+  }
+  return names;
+}
+
+absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
+                                                const std::string& candidate,
+                                                const SignatureRecords& records,
+                                                int64_t batch_size) {
+  EvaluateOptions options;
+  options.model.set_path(candidate);
+  options.model.set_signature(records.signature);
+  options.baseline.emplace();
+  options.baseline->set_path(original.directory);
+  options.baseline->set_signature(records.signature);
+  for (const std::string& tag : original.tags) {
+    options.model.add_tags(tag);
+    options.baseline->add_tags(tag);
+  }
+  options.dataset = records.dataset;
+  options.batch_size = batch_size;
+  options.skip_records = records.calibrated;
+  options.max_records = records.held_back;
+  REQUANT_ASSIGN_OR_RETURN(EvaluateResult result, Evaluate(options, nullptr));
+  // A few batches say nothing about speed.
+  result.clear_timing();
+  result.clear_baseline_timing();
+  return result;
+}
+
+}  // namespace requant

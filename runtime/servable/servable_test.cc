@@ -1,0 +1,97 @@
+#include "runtime/servable/servable.h"
+
+#include "base/testing/testing.h"
+#include "runtime/datasets/dataset_spec.h"
+
+namespace requant::servable_test {
+namespace {
+
+using tensorflow::SignatureDef;
+
+class ServableTest : public testing::Test {
+ protected:
+  // Returns a dataset of `count` records with two columns and a label.
+  DatasetSpec Dataset(int count) {
+    std::string csv = "x,color,label\n";
+    for (int i = 0; i < count; ++i) absl::StrAppend(&csv, i, ",red,1\n");
+    folder_.Write("data.csv", csv);
+    return ReadDatasetSpec(folder_.Write("data.textproto", R"(
+                   csv { files: "data.csv" }
+                   input { feature: "x" placeholder: "x" dtype: "float" }
+                   input { feature: "color" placeholder: "color"
+                           dtype: "string" }
+                   label { feature: "label" dtype: "int64" }
+                   prediction { tensor: "scores" })"),
+                           {})
+        .value();
+  }
+
+  std::pair<int64_t, int64_t> Divided(int count, int64_t most) {
+    const auto records = DivideRecords("s", Dataset(count), most, 0);
+    EXPECT_OK(records);
+    return {records->calibrated, records->held_back};
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(ServableTest, HoldsRecordsBack) {
+  EXPECT_EQ(Divided(100, 10), std::make_pair(int64_t{10}, int64_t{10}));
+  EXPECT_EQ(Divided(100, 60), std::make_pair(int64_t{60}, int64_t{40}));
+  EXPECT_EQ(Divided(100, 1000), std::make_pair(int64_t{80}, int64_t{20}));
+  EXPECT_EQ(Divided(100, 0), std::make_pair(int64_t{80}, int64_t{20}));
+  EXPECT_EQ(Divided(3, 1000), std::make_pair(int64_t{2}, int64_t{1}));
+  EXPECT_EQ(Divided(1, 1000), std::make_pair(int64_t{1}, int64_t{0}));
+}
+
+SignatureDef SignatureOf(const std::vector<std::string>& inputs,
+                         const std::string& output,
+                         tensorflow::DataType type = tensorflow::DT_FLOAT) {
+  SignatureDef signature;
+  for (const std::string& input : inputs) {
+    (*signature.mutable_inputs())[input].set_name(input + ":0");
+  }
+  (*signature.mutable_outputs())[output].set_dtype(type);
+  return signature;
+}
+
+TEST_F(ServableTest, TakesOneFileForAllSignaturesWhoseInputsItHas) {
+  FrozenModel model;
+  model.signatures["classify"] = SignatureOf({"x", "color"}, "scores");
+  model.signatures["encode"] = SignatureOf({"x"}, "code");
+  model.signatures["draw"] = SignatureOf({"x", "size"}, "image");
+  model.signatures["name"] = SignatureOf({"x"}, "word", tensorflow::DT_STRING);
+  const DatasetSpec dataset = Dataset(1);
+  const auto classify = DatasetForSignature(model, "classify", dataset);
+  ASSERT_TRUE(classify.has_value());
+  EXPECT_EQ(classify->input_size(), 2);
+  EXPECT_TRUE(classify->has_label());
+  const auto encode = DatasetForSignature(model, "encode", dataset);
+  ASSERT_TRUE(encode.has_value());
+  ASSERT_EQ(encode->input_size(), 1);
+  EXPECT_EQ(encode->input(0).feature(0), "x");
+  // The label is that of the other prediction.
+  EXPECT_FALSE(encode->has_label());
+  EXPECT_EQ(encode->prediction().tensor(), "code");
+  EXPECT_FALSE(DatasetForSignature(model, "draw", dataset).has_value());
+  EXPECT_FALSE(DatasetForSignature(model, "name", dataset).has_value());
+}
+
+TEST_F(ServableTest, ChoosesASignature) {
+  FrozenModel model;
+  model.directory = "m";
+  model.signatures["encode"] = SignatureOf({"x"}, "code");
+  EXPECT_EQ(*ChooseSignature(model, ""), "encode");
+  model.signatures["classify"] = SignatureOf({"x"}, "scores");
+  EXPECT_EQ(*ChooseSignature(model, "classify"), "classify");
+  EXPECT_THAT(ChooseSignature(model, "").status().message(),
+              testing::HasSubstr("no signature \"serving_default\"; it has "
+                                 "classify, encode"));
+  EXPECT_THAT(ChooseSignature(model, "encod").status().message(),
+              testing::HasSubstr("did you mean \"encode\"?"));
+  model.signatures["serving_default"] = SignatureOf({"x"}, "scores");
+  EXPECT_EQ(*ChooseSignature(model, ""), "serving_default");
+}
+
+}  // namespace
+}  // namespace requant::servable_test

@@ -1,0 +1,189 @@
+#include "runtime/servable/write_servable.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/files/file.h"
+#include "base/message_text.h"
+#include "base/program/isolation.h"
+#include "base/status_macros.h"
+#include "base/text/printable.h"
+#include "base/version.h"
+#include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_file.h"
+#include "graph/saved_model/saved_model_writer.h"
+#include "runtime/datasets/batch_source.h"
+#include "runtime/evaluation/evaluation_report.h"
+#include "runtime/session/job.pb.h"
+#include "runtime/session/model.h"
+#include "transforms/layers/quantized_weights.h"
+
+namespace requant {
+namespace {
+
+constexpr char kPortableText[] =
+    "nothing needs to be set. Tried with TensorFlow 2.21, which runs it with "
+    "oneDNN turned on and off, and gives the same answers. In virtual machines "
+    "that advertise AMX but hide its tile palettes, every int8 model needs "
+    "`ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.";
+constexpr char kLegacyText[] =
+    "CPUs without VNNI need `TF_ENABLE_ONEDNN_OPTS=1` before TensorFlow loads. "
+    "Tried with TensorFlow 2.21. In virtual machines that advertise AMX but "
+    "hide its tile palettes, every int8 model needs "
+    "`ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.";
+
+// Returns a phrase on the CPUs on which the sums are right.
+std::string CpusText(const std::string& cpus) {
+  const auto rule = WeightRuleOf(cpus);
+  return rule.ok() && *rule == WeightRule::kAnyCode
+             ? "those with VNNI or AMX only; elsewhere sums may saturate"
+             : "every x86-64 CPU";
+}
+
+// The number of records in a request to warm up with.
+constexpr int64_t kWarmUpRecords = 4;
+
+std::string Megabytes(int64_t bytes) {
+  return absl::StrFormat("%.3f MB", static_cast<double>(bytes) / 1e6);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServableWriter>> ServableWriter::Open(
+    const FrozenModel& model, const ServableRequest& request) {
+  REQUANT_RETURN_IF_ERROR(CheckSavedModelTarget(model.directory, request.target,
+                                                request.overwrite));
+  const std::string around =
+      std::filesystem::path(ResolvedPath(request.target)).parent_path();
+  const bool made = mkdir(around.c_str(), 0777) == 0;
+  auto folder = StagedFolder::Create(request.target, request.overwrite);
+  if (!folder.ok()) {
+    if (made) rmdir(around.c_str());
+    return folder.status();
+  }
+  return absl::WrapUnique(new ServableWriter(model, request, made ? around : "",
+                                             *std::move(folder)));
+}
+
+ServableWriter::~ServableWriter() {
+  folder_ = nullptr;
+  // A folder that has something in it stays.
+  if (!made_folder_.empty()) rmdir(made_folder_.c_str());
+}
+
+absl::StatusOr<WarmUpRequest> ServableWriter::RequestFor(
+    const SignatureRecords& records) {
+  ModelSpec spec;
+  spec.set_path(folder_->path());
+  spec.set_signature(records.signature);
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
+                           Model::Load(spec, SessionSpec()));
+  BatchOptions options;
+  options.batch_size = kWarmUpRecords;
+  options.max_records = kWarmUpRecords;
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(records.dataset, options));
+  Batch batch;
+  REQUANT_RETURN_IF_ERROR(source->Next(&batch).status());
+  REQUANT_ASSIGN_OR_RETURN(
+      WarmUpRequest request,
+      RecordRequest(model.get(), records.signature, records.dataset, batch));
+  request.model = SavedModelName(request_.target);
+  return request;
+}
+
+absl::Status ServableWriter::Write(tensorflow::GraphDef graph,
+                                   const std::vector<SignatureRecords>& records,
+                                   int64_t batch_size) {
+  ExportOptions options;
+  options.source = model_.directory;
+  options.tags = model_.tags;
+  options.signatures = model_.signatures;
+  options.vocabularies = model_.frozen.vocabularies;
+  SetActivity(absl::StrCat("writing ", request_.target));
+  REQUANT_ASSIGN_OR_RETURN(
+      exported_, ExportSavedModel(options, std::move(graph), folder_->path()));
+  std::vector<WarmUpRequest> requests;
+  for (const SignatureRecords& part : records) {
+    REQUANT_ASSIGN_OR_RETURN(requests.emplace_back(), RequestFor(part));
+    ServedSignature& served = signatures_.emplace_back();
+    served.records = part;
+    if (part.held_back == 0) continue;
+    REQUANT_ASSIGN_OR_RETURN(
+        served.comparison,
+        CompareSignature(model_, folder_->path(), part, batch_size));
+  }
+  REQUANT_RETURN_IF_ERROR(WriteWarmUp(folder_->path(), requests));
+  return WriteFileAtomically(folder_->path() + "/README.md", ReadmeText());
+}
+
+std::string ServableWriter::FindingsText() const {
+  std::string text;
+  for (const ServedSignature& served : signatures_) {
+    const SignatureRecords& records = served.records;
+    absl::StrAppend(&text, "signature \"", Printable(records.signature),
+                    "\": calibrated on ", records.calibrated, " records, ");
+    if (!served.comparison.has_value()) {
+      absl::StrAppend(&text, "not compared: there are no other records\n");
+      continue;
+    }
+    absl::StrAppend(
+        &text, "compared on ", records.held_back, " others\n",
+        ComparisonText(*served.comparison,
+                       {SavedModelName(request_.target), request_.dataset,
+                        SavedModelName(model_.directory)}));
+  }
+  for (const auto& [key, signature] : model_.signatures) {
+    if (!IsCalibrated(key)) {
+      absl::StrAppend(&text, "signature \"", Printable(key),
+                      "\": not calibrated, because the records lack its "
+                      "inputs; what only it computes stays float\n");
+    }
+  }
+  return text;
+}
+
+bool ServableWriter::IsCalibrated(const std::string& key) const {
+  const auto& signature = model_.signatures.at(key);
+  return absl::c_any_of(signatures_, [&](const ServedSignature& served) {
+    return SameMessage(model_.signatures.at(served.records.signature),
+                       signature);
+  });
+}
+
+std::string ServableWriter::Text() const {
+  std::string text = absl::StrCat(Printable(request_.target),
+                                  ": a SavedModel with a graph of ",
+                                  Megabytes(exported_.graph_bytes));
+  if (exported_.variables > 0) {
+    absl::StrAppend(&text, ", ", CountText(exported_.variables, "variable"),
+                    " of ", Megabytes(exported_.variable_bytes));
+  }
+  if (exported_.tables > 0) {
+    absl::StrAppend(&text, ", ", CountText(exported_.tables, "table"));
+  }
+  return absl::StrCat(text, "\n", FindingsText());
+}
+
+std::string ServableWriter::ReadmeText() const {
+  const bool portable = request_.ops == "portable";
+  return absl::StrCat(
+      "# ", Printable(SavedModelName(request_.target)),
+      "\n\nAn eight-bit SavedModel, made from \"",
+      Printable(SavedModelName(model_.directory)), "\" by ", VersionLine(),
+      ".\n\n- CPUs: ", CpusText(request_.cpus),
+      "\n- Environment: ", portable ? kPortableText : kLegacyText,
+      "\n- Check it where it will be served: `requant check_serving FOLDER` "
+      "runs the requests in `assets.extra` and compares the answers with "
+      "those recorded when it was made.\n\n## What was found\n\n```\n",
+      FindingsText(), "```\n");
+}
+
+}  // namespace requant

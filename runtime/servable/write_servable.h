@@ -1,0 +1,95 @@
+#ifndef REQUANT_RUNTIME_SERVABLE_WRITE_SERVABLE_H_
+#define REQUANT_RUNTIME_SERVABLE_WRITE_SERVABLE_H_
+
+// Writes a SavedModel and finds out what it lost.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/files/staged_folder.h"
+#include "graph/saved_model/saved_model_export.h"
+#include "runtime/evaluation.pb.h"
+#include "runtime/servable/servable.h"
+#include "runtime/servable/warm_up.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace requant {
+
+// What the user asked for, for messages and the model's own README.
+struct ServableRequest {
+  // Paths as they were given.
+  std::string target;
+  // Whether a SavedModel that is there is replaced.
+  bool overwrite = false;
+  std::string dataset;
+  // The parameters "target" and "ops" of quantize_static.
+  std::string cpus;
+  std::string ops;
+};
+
+// What became of one signature.
+struct ServedSignature {
+  SignatureRecords records;
+  // Unset if no records were held back.
+  std::optional<EvaluateResult> comparison;
+};
+
+class ServableWriter {
+ public:
+  ~ServableWriter();
+
+  // Checks that the target may be written: a new or empty folder, or a
+  // SavedModel if asked for, apart from the model. The folder around it, such
+  // as that of a model's versions, need not exist. Until Commit there is only a
+  // temporary folder beside it.
+  static absl::StatusOr<std::unique_ptr<ServableWriter>> Open(
+      const FrozenModel& model, const ServableRequest& request);
+
+  // Writes the model with `graph` in place of its own, with requests to warm
+  // up with, and compares the two on the records that were held back.
+  absl::Status Write(tensorflow::GraphDef graph,
+                     const std::vector<SignatureRecords>& records,
+                     int64_t batch_size);
+
+  absl::Status Commit() { return folder_->Commit(); }
+
+  // Returns lines for users on what was written and what was found.
+  std::string Text() const;
+
+ private:
+  ServableWriter(const FrozenModel& model, const ServableRequest& request,
+                 const std::string& made_folder,
+                 std::unique_ptr<StagedFolder> folder)
+      : model_(model),
+        request_(request),
+        made_folder_(made_folder),
+        folder_(std::move(folder)) {}
+
+  // Returns whether a signature, or one that is equal to it, had records.
+  bool IsCalibrated(const std::string& key) const;
+  // Returns lines on what was found for each signature.
+  std::string FindingsText() const;
+  // Returns the text of the file that explains the model to those who serve it.
+  std::string ReadmeText() const;
+
+  // Returns a request with a few of the records and the written model's answer.
+  absl::StatusOr<WarmUpRequest> RequestFor(const SignatureRecords& records);
+
+  const FrozenModel& model_;
+  const ServableRequest request_;
+  // The folder around the target if it was made, else "".
+  const std::string made_folder_;
+  std::unique_ptr<StagedFolder> folder_;
+  ExportedModel exported_;
+  std::vector<ServedSignature> signatures_;
+};
+
+}  // namespace requant
+
+#endif  // REQUANT_RUNTIME_SERVABLE_WRITE_SERVABLE_H_
