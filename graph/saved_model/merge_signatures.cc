@@ -108,9 +108,12 @@ class SignatureMatcher {
   SignatureMatcher(const GraphIndex* index, StateFinder* states)
       : index_(*index), states_(*states) {}
 
-  // Lets `other` and `node`, inputs of the two, count as the same.
-  void Identify(std::string_view other, std::string_view node) {
-    same_[index_.Find(other)] = index_.Find(node);
+  // Lets `other` and `node`, inputs of the two, count as the same. Returns
+  // false if one of them is another input too.
+  bool Identify(std::string_view other, std::string_view node) {
+    const auto [found, is_new] =
+        same_.emplace(index_.Find(other), index_.Find(node));
+    return is_new || found->second == index_.Find(node);
   }
 
   // Returns whether the tensors have the same value.
@@ -127,8 +130,9 @@ class SignatureMatcher {
     if (a == nullptr || b == nullptr) return false;
     const auto [found, is_new] = same_.emplace(a, b);
     if (found->second != b) return false;
-    if (!is_new || a == b) return true;
-    if (!AreAlike(*a, *b) || states_.HasState(*a)) return false;
+    if (!is_new) return true;
+    // A node that both have may still depend on different inputs of theirs.
+    if (a != b && (!AreAlike(*a, *b) || states_.HasState(*a))) return false;
     pending_.push_back({a, b});
     return true;
   }
@@ -160,7 +164,8 @@ bool ComputeTheSame(const GraphIndex& index, StateFinder* states,
                     const SignatureDef& other, const SignatureDef& signature) {
   if (!HaveSameForm(other.inputs(), signature.inputs()) ||
       !HaveSameForm(other.outputs(), signature.outputs()) ||
-      other.method_name() != signature.method_name()) {
+      other.method_name() != signature.method_name() ||
+      other.defaults_size() + signature.defaults_size() > 0) {
     return false;
   }
   SignatureMatcher matcher(&index, states);
@@ -169,7 +174,10 @@ bool ComputeTheSame(const GraphIndex& index, StateFinder* states,
     // An input that nothing needs is no longer in the graph.
     if (index.Find(NodeOf(info.name())) == nullptr) continue;
     if (index.Find(NodeOf(name)) == nullptr) return false;
-    matcher.Identify(NodeOf(info.name()), NodeOf(name));
+    if (ParseTensorName(info.name()).port != ParseTensorName(name).port ||
+        !matcher.Identify(NodeOf(info.name()), NodeOf(name))) {
+      return false;
+    }
   }
   for (const auto& [key, info] : other.outputs()) {
     if (!matcher.Match(info.name(), signature.outputs().at(key).name())) {

@@ -138,6 +138,28 @@ TEST_F(MergeSignaturesTest, KeepsOtherFormsApart) {
   EXPECT_THAT(Merge(kGraph), IsEmpty());
 }
 
+// One signature gives the other's inputs other names, or enters further on.
+TEST_F(MergeSignaturesTest, KeepsOtherInputsOfTheSameNodesApart) {
+  const std::string graph = R"(
+    p = Placeholder dtype=float
+    q = Placeholder dtype=float
+    y = Sub(p, q) T=float
+    n = Neg(p) T=float
+    z = Relu(n) T=float
+  )";
+  for (const auto& [key, first, second] :
+       {std::tuple("serve", "p", "q"), {"serving_default", "q", "p"}}) {
+    signatures_[key] = Signature(first, "y");
+    auto& other = (*signatures_[key].mutable_inputs())["w"];
+    other.set_name(absl::StrCat(second, ":0"));
+    other.set_dtype(tensorflow::DT_FLOAT);
+  }
+  EXPECT_THAT(Merge(graph), IsEmpty());
+  signatures_["serve"] = Signature("p", "z");
+  signatures_["serving_default"] = Signature("n", "z");
+  EXPECT_THAT(Merge(graph), IsEmpty());
+}
+
 TEST_F(MergeSignaturesTest, StandsSignaturesThatNameNoNode) {
   signatures_["serve"] = Signature("nothing", "nowhere");
   EXPECT_THAT(Merge(kGraph), IsEmpty());

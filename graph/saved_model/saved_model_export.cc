@@ -132,6 +132,8 @@ class Exporter {
   MetaGraphDef meta_;
   // The paths of vocabulary files by the names of their copies.
   std::map<std::string, std::string> assets_;
+  // The nodes that hold the names of those copies, by these.
+  std::map<std::string, std::string> asset_nodes_;
   // The values of the variables by their names.
   std::map<std::string, Tensor> variables_;
   ExportedModel result_;
@@ -154,13 +156,16 @@ absl::Status Exporter::RestoreInputs() {
         const std::string node(NodeOf(tensor));
         if (!present.insert(node).second) continue;
         const auto original = originals.find(node);
-        if (original == originals.end() || original->second->input_size() > 0) {
+        if (original == originals.end()) {
           return absl::FailedPreconditionError(
               absl::StrCat("the input \"", name, "\" of the signature \"", key,
                            "\" is no longer in the graph: there is no ", node));
         }
-        AddNode(*original->second);
-        graph_.mutable_node()->rbegin()->clear_device();
+        // Nothing reads it, so a default value does not matter.
+        NodeDef input = MakeNode(node, "Placeholder", {});
+        SetType("dtype", info.dtype(), &input);
+        *(*input.mutable_attr())["shape"].mutable_shape() = info.tensor_shape();
+        AddNode(std::move(input));
       }
     }
     for (const auto& [name, info] : signature.outputs()) {
@@ -188,7 +193,12 @@ absl::Status Exporter::ReadFromFile(const VocabularyNode& vocabulary,
        ++i) {
     name = absl::StrCat(FileName(vocabulary.path), "_", i);
   }
-  const std::string constant = absl::StrCat(kScope, "assets/", name);
+  // A file may have a name that no node may have.
+  const std::string constant =
+      asset_nodes_
+          .emplace(name,
+                   absl::StrCat(kScope, "assets/file_", asset_nodes_.size()))
+          .first->second;
   if (index->Find(constant) == nullptr) {
     REQUANT_RETURN_IF_ERROR(
         index->Add(MakeConst(constant, StringScalar(name))).status());

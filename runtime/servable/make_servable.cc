@@ -8,15 +8,19 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/files/file.h"
 #include "base/message_text.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "graph/diff.h"
+#include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/dataset.pb.h"
+#include "runtime/datasets/formats/source_format.h"
 #include "transforms/layers/coverage.h"
 #include "transforms/pipeline.h"
 #include "transforms/preparation/prepare_graph.h"
@@ -29,6 +33,18 @@ using tensorflow::GraphDef;
 
 bool IsGraphFile(const std::string& target) {
   return absl::EndsWith(target, ".pb") || absl::EndsWith(target, ".pbtxt");
+}
+
+// Refuses to replace a file of the model or of the dataset.
+absl::Status CheckGraphFile(const ServableJob& job) {
+  ModelFiles files;
+  REQUANT_ASSIGN_OR_RETURN(files.saved_model, FindSavedModel(job.saved_model));
+  std::vector<std::string> inputs = FilesOf(files);
+  const std::vector<std::string> data = FilesOf(job.settings.dataset());
+  inputs.insert(inputs.end(), data.begin(), data.end());
+  if (!job.dataset.empty()) inputs.push_back(job.dataset);
+  REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {job.target}));
+  return CheckWritable(job.target);
 }
 
 // Fills in what the signature says about the dataset.
@@ -155,6 +171,7 @@ std::string NotesText(const std::vector<std::string>& notes) {
 }  // namespace
 
 absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
+  if (IsGraphFile(job.target)) REQUANT_RETURN_IF_ERROR(CheckGraphFile(job));
   MadeServable made;
   made.model = std::make_unique<FrozenModel>();
   FrozenModel& model = *made.model;
@@ -206,8 +223,7 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
         Printable(job.target), bytes / 1e6, bytes_before / 1e6);
     return made;
   }
-  REQUANT_RETURN_IF_ERROR(
-      made.writer->Write(made.graph, records, settings.batch_size()));
+  REQUANT_RETURN_IF_ERROR(made.writer->Write(made.graph, records, settings));
   absl::StrAppend(&made.text, made.writer->Text());
   return made;
 }

@@ -125,6 +125,11 @@ std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
                                                const DatasetSpec& dataset) {
   const SignatureDef& signature = model.signatures.at(key);
   DatasetSpec own = dataset;
+  for (const auto& [name, info] : signature.inputs()) {
+    if (info.encoding_case() != tensorflow::TensorInfo::kName) {
+      return std::nullopt;
+    }
+  }
   own.clear_input();
   for (const InputSpec& input : dataset.input()) {
     if (signature.inputs().contains(input.placeholder())) {
@@ -147,7 +152,10 @@ std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
   const std::map<std::string, tensorflow::TensorInfo> outputs(
       signature.outputs().begin(), signature.outputs().end());
   for (const auto& [name, info] : outputs) {
-    if (info.dtype() != tensorflow::DT_FLOAT) continue;
+    if (info.dtype() != tensorflow::DT_FLOAT ||
+        info.encoding_case() != tensorflow::TensorInfo::kName) {
+      continue;
+    }
     own.mutable_prediction()->set_tensor(name);
     return own;
   }
@@ -217,7 +225,7 @@ absl::StatusOr<std::vector<std::string>> LayersWithoutRange(
 absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
                                                 const std::string& candidate,
                                                 const SignatureRecords& records,
-                                                int64_t batch_size) {
+                                                const CalibrateJob& settings) {
   EvaluateOptions options;
   options.model.set_path(candidate);
   options.model.set_signature(records.signature);
@@ -229,7 +237,8 @@ absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
     options.baseline->add_tags(tag);
   }
   options.dataset = records.dataset;
-  options.batch_size = batch_size;
+  options.batch_size = settings.batch_size();
+  options.max_bad_records = settings.max_bad_records();
   options.skip_records = records.calibrated;
   options.max_records = records.held_back;
   REQUANT_ASSIGN_OR_RETURN(EvaluateResult result, Evaluate(options, nullptr));

@@ -88,7 +88,7 @@ absl::StatusOr<std::vector<std::string>> LayersWithoutRange(
 absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
                                                 const std::string& candidate,
                                                 const SignatureRecords& records,
-                                                int64_t batch_size);
+                                                const CalibrateJob& settings);
 
 }  // namespace requant
 

@@ -51,7 +51,9 @@ SignatureDef SignatureOf(const std::vector<std::string>& inputs,
   for (const std::string& input : inputs) {
     (*signature.mutable_inputs())[input].set_name(input + ":0");
   }
-  (*signature.mutable_outputs())[output].set_dtype(type);
+  auto& info = (*signature.mutable_outputs())[output];
+  info.set_name(output + ":0");
+  info.set_dtype(type);
   return signature;
 }
 

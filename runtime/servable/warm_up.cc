@@ -1,6 +1,7 @@
 #include "runtime/servable/warm_up.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -91,6 +92,8 @@ absl::StatusOr<WarmUpRequest> RecordRequest(Model* model,
   }
   std::vector<std::string> keys, outputs;
   for (const auto& [key, info] : model->signature().outputs()) {
+    // Requests have dense tensors only.
+    if (info.encoding_case() != tensorflow::TensorInfo::kName) continue;
     keys.push_back(key);
     outputs.push_back(info.name());
   }
@@ -110,6 +113,8 @@ absl::Status WriteWarmUp(const std::string& folder,
                                absl::StrCat("cannot write ", folder, kFolder));
   }
   const std::string path = folder + kFile;
+  // A copy of the original's may be read-only.
+  unlink(path.c_str());
   std::unique_ptr<tensorflow::WritableFile> file;
   REQUANT_RETURN_IF_ERROR(
       tensorflow::Env::Default()->NewWritableFile(path, &file));

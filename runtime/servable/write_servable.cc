@@ -10,6 +10,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "base/files/file.h"
 #include "base/message_text.h"
 #include "base/program/isolation.h"
@@ -79,7 +80,7 @@ ServableWriter::~ServableWriter() {
 }
 
 absl::StatusOr<WarmUpRequest> ServableWriter::RequestFor(
-    const SignatureRecords& records) {
+    const SignatureRecords& records, const CalibrateJob& settings) {
   ModelSpec spec;
   spec.set_path(folder_->path());
   spec.set_signature(records.signature);
@@ -88,6 +89,7 @@ absl::StatusOr<WarmUpRequest> ServableWriter::RequestFor(
   BatchOptions options;
   options.batch_size = kWarmUpRecords;
   options.max_records = kWarmUpRecords;
+  options.max_bad_records = settings.max_bad_records();
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
                            OpenBatchSource(records.dataset, options));
   Batch batch;
@@ -101,7 +103,18 @@ absl::StatusOr<WarmUpRequest> ServableWriter::RequestFor(
 
 absl::Status ServableWriter::Write(tensorflow::GraphDef graph,
                                    const std::vector<SignatureRecords>& records,
-                                   int64_t batch_size) {
+                                   const CalibrateJob& settings) {
+  const absl::Status status =
+      WriteAndCompare(std::move(graph), records, settings);
+  // The temporary folder's name means nothing to users.
+  return absl::Status(
+      status.code(), absl::StrReplaceAll(status.message(),
+                                         {{folder_->path(), request_.target}}));
+}
+
+absl::Status ServableWriter::WriteAndCompare(
+    tensorflow::GraphDef graph, const std::vector<SignatureRecords>& records,
+    const CalibrateJob& settings) {
   ExportOptions options;
   options.source = model_.directory;
   options.tags = model_.tags;
@@ -112,13 +125,14 @@ absl::Status ServableWriter::Write(tensorflow::GraphDef graph,
       exported_, ExportSavedModel(options, std::move(graph), folder_->path()));
   std::vector<WarmUpRequest> requests;
   for (const SignatureRecords& part : records) {
-    REQUANT_ASSIGN_OR_RETURN(requests.emplace_back(), RequestFor(part));
+    REQUANT_ASSIGN_OR_RETURN(requests.emplace_back(),
+                             RequestFor(part, settings));
     ServedSignature& served = signatures_.emplace_back();
     served.records = part;
     if (part.held_back == 0) continue;
     REQUANT_ASSIGN_OR_RETURN(
         served.comparison,
-        CompareSignature(model_, folder_->path(), part, batch_size));
+        CompareSignature(model_, folder_->path(), part, settings));
   }
   REQUANT_RETURN_IF_ERROR(WriteWarmUp(folder_->path(), requests));
   return WriteFileAtomically(folder_->path() + "/README.md", ReadmeText());

@@ -55,7 +55,7 @@ class ServableWriter {
   // up with, and compares the two on the records that were held back.
   absl::Status Write(tensorflow::GraphDef graph,
                      const std::vector<SignatureRecords>& records,
-                     int64_t batch_size);
+                     const CalibrateJob& settings);
 
   absl::Status Commit() { return folder_->Commit(); }
 
@@ -79,7 +79,11 @@ class ServableWriter {
   std::string ReadmeText() const;
 
   // Returns a request with a few of the records and the written model's answer.
-  absl::StatusOr<WarmUpRequest> RequestFor(const SignatureRecords& records);
+  absl::StatusOr<WarmUpRequest> RequestFor(const SignatureRecords& records,
+                                           const CalibrateJob& settings);
+  absl::Status WriteAndCompare(tensorflow::GraphDef graph,
+                               const std::vector<SignatureRecords>& records,
+                               const CalibrateJob& settings);
 
   const FrozenModel& model_;
   const ServableRequest request_;

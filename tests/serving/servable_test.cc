@@ -237,6 +237,9 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
   EXPECT_THAT(
       Quantize("tabular", "no", {"--saved_model=" + folder_->Path("resnet")}),
       Fails("is not a SavedModel"));
+  const std::string model = folder_->Read("tabular/model/saved_model.pb");
+  EXPECT_THAT(Quantize("tabular", "model/saved_model.pb"), Exits(1));
+  EXPECT_TRUE(folder_->Read("tabular/model/saved_model.pb") == model);
   EXPECT_THAT(Quantize("tabular", "no", {"--graph=x.pb"}),
               Misused("--saved_model and --graph exclude each other"));
   EXPECT_THAT(Quantize("tabular", "no", {"--ops=fast"}),

@@ -30,6 +30,9 @@ constexpr int kMaxOut = kInputs + 1;
 // Returns whether the matmul has the form that quantize_static gives it.
 bool CanBePortable(const NodeDef& node) {
   return (node.op() == kFusedRelu || node.op() == kFusedFloat) &&
+         node.input_size() > kMaxOut &&
+         TypeAttribute(node, "T1") == tensorflow::DT_QUINT8 &&
+         !BoolAttribute(node, "transpose_b") &&
          StringAttribute(node, "input_quant_mode") == "SCALED" &&
          TypeAttribute(node, "Tbias") == tensorflow::DT_QINT32;
 }
