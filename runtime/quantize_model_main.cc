@@ -391,9 +391,9 @@ absl::Status RunTransforms(const std::vector<std::string>& ranges_files,
     REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
                              ReadRangeTables(ranges_files));
     REQUANT_ASSIGN_OR_RETURN(
-        excluded,
-        LayersWithoutRanges(quantization->prepared, LayerOptions(*quantization),
-                            table, &quantization->graph));
+        excluded, LayersWithoutRanges(&quantization->prepared,
+                                      LayerOptions(*quantization), table,
+                                      &quantization->graph));
   }
   const absl::StatusOr<TransformRegistry*>& registry =
       quantization->registry.get();

@@ -105,6 +105,9 @@ absl::StatusOr<int> KeepTablesFilled(
     const std::function<absl::StatusOr<const Checkpoint*>()>& checkpoint,
     GraphIndex* index, std::vector<VocabularyNode>* vocabularies);
 
+// Returns whether the node fills a table.
+bool IsTableInitializer(const tensorflow::NodeDef& node);
+
 // A table's content: two vectors of equal length.
 struct TableContent {
   tensorflow::Tensor keys;

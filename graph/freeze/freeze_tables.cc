@@ -116,11 +116,6 @@ bool IsTextInitializer(const NodeDef& node) {
   return absl::StartsWith(node.op(), "InitializeTableFromTextFile");
 }
 
-bool IsInitializer(const NodeDef& node) {
-  return absl::StartsWith(node.op(), "InitializeTable") ||
-         absl::StartsWith(node.op(), "LookupTableImport");
-}
-
 tensorflow::DataType TypeOf(const NodeDef& node, const std::string& attribute) {
   const auto found = node.attr().find(attribute);
   return found == node.attr().end() ? tensorflow::DT_INVALID
@@ -146,7 +141,7 @@ class TableKeeper {
         loading_(NeededNodes(*index, model.initializers)),
         restoring_(NeededNodes(*index, {model.restore_op})) {
     for (const NodeDef& listed : index->graph().node()) {
-      if (!IsInitializer(listed)) continue;
+      if (!IsTableInitializer(listed)) continue;
       const NodeDef* table = SourceOf(*index, listed, 0).node;
       initializers_[table].push_back(index->Find(listed.name()));
     }
@@ -324,7 +319,7 @@ void TableKeeper::MakeReadersWait(const NodeDef& table,
   const std::string control = absl::StrCat("^", initializer.name());
   for (const Use& use : index_.Uses(table.name())) {
     if (use.port == kControlPort || use.node == &initializer ||
-        IsInitializer(*use.node)) {
+        IsTableInitializer(*use.node)) {
       continue;
     }
     std::vector<std::string> inputs(use.node->input().begin(),
@@ -358,6 +353,11 @@ absl::StatusOr<int> TableKeeper::Keep(const std::vector<std::string>& outputs) {
 }
 
 }  // namespace
+
+bool IsTableInitializer(const NodeDef& node) {
+  return absl::StartsWith(node.op(), "InitializeTable") ||
+         absl::StartsWith(node.op(), "LookupTableImport");
+}
 
 absl::StatusOr<TableContent> ReadVocabulary(const std::string& path,
                                             const VocabularyFormat& format) {

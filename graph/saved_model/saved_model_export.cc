@@ -17,6 +17,7 @@
 #include "base/files/files.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/freeze/freeze_parts.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
@@ -43,11 +44,6 @@ using tensorflow::TensorInfo;
 
 // All nodes that an export adds are below this name.
 constexpr std::string_view kScope = "requant_export/";
-
-bool IsTableInitializer(const NodeDef& node) {
-  return absl::StartsWith(node.op(), "InitializeTable") ||
-         absl::StartsWith(node.op(), "LookupTableImport");
-}
 
 NodeDef MakeNode(const std::string& name, const std::string& op,
                  const std::vector<std::string>& inputs) {

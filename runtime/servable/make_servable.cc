@@ -134,8 +134,10 @@ absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
     table.Merge(observed);
     SetWork(shapes.observed, shapes.operands, products);
   }
-  REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> without_range,
-                           LayersWithoutRange(model, table));
+  REQUANT_ASSIGN_OR_RETURN(
+      const std::vector<std::string> without_range,
+      LayersWithoutRanges(/*prepared=*/nullptr, parameters.layers, table,
+                          graph));
   REQUANT_ASSIGN_OR_RETURN(const std::string content,
                            SerializeRangeTable(table));
   REQUANT_ASSIGN_OR_RETURN(const std::string path, MemoryFile(content));
@@ -223,7 +225,8 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
         Printable(job.target), bytes / 1e6, bytes_before / 1e6);
     return made;
   }
-  REQUANT_RETURN_IF_ERROR(made.writer->Write(made.graph, records, settings));
+  REQUANT_RETURN_IF_ERROR(
+      made.writer->Write(std::move(made.graph), records, settings));
   absl::StrAppend(&made.text, made.writer->Text());
   return made;
 }

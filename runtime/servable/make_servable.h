@@ -38,7 +38,7 @@ struct ServableJob {
 struct MadeServable {
   std::unique_ptr<FrozenModel> model;
   // Has the SavedModel, to be committed; null for a graph's file, whose content
-  // is `graph`.
+  // is `graph`, which is empty otherwise.
   std::unique_ptr<ServableWriter> writer;
   tensorflow::GraphDef graph;
   // Lines for users on what was done and found.

@@ -19,7 +19,6 @@
 #include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluate.h"
-#include "transforms/layers/float_layer.h"
 
 namespace requant {
 namespace {
@@ -203,23 +202,6 @@ absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
                wanted.end());
   const GraphToCalibrate part = {graph, signature, outputs};
   return ObserveRanges(job, nullptr, /*for_file=*/false, shapes, &part);
-}
-
-absl::StatusOr<std::vector<std::string>> LayersWithoutRange(
-    const FrozenModel& model, const RangeTable& table) {
-  // Only looking for layers does not change the graph.
-  GraphDef graph = model.frozen.graph;
-  REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(&graph));
-  FloatLayerOptions options;
-  options.outputs = model.frozen.outputs;
-  std::vector<std::string> names;
-  for (const FloatLayer& layer : FindFloatLayers(index, options).layers) {
-    const TensorName input = ParseTensorName(layer.input);
-    if (table.Find(input.node, input.port) == nullptr) {
-      names.push_back(layer.matmul->name());
-    }
-  }
-  return names;
 }
 
 absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,

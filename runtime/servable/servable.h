@@ -78,11 +78,6 @@ absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
                                               const CalibrateJob& settings,
                                               FirstBatchShapes* shapes);
 
-// Returns the MatMuls of layers for whose inputs the table has no range,
-// because no signature with records computes them.
-absl::StatusOr<std::vector<std::string>> LayersWithoutRange(
-    const FrozenModel& model, const RangeTable& table);
-
 // Runs a signature of the SavedModels `candidate` and `original` on the records
 // that were held back.
 absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,

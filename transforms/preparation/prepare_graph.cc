@@ -73,7 +73,7 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const FloatLayerOptions& options,
 }
 
 absl::StatusOr<std::vector<std::string>> LayersWithoutRanges(
-    const PreparedGraph& prepared, const FloatLayerOptions& options,
+    const PreparedGraph* prepared, const FloatLayerOptions& options,
     const RangeTable& ranges, GraphDef* graph) {
   REQUANT_ASSIGN_OR_RETURN(const GraphIndex index, GraphIndex::Create(graph));
   const auto knows = [&](const std::string& tensor) {
@@ -83,9 +83,10 @@ absl::StatusOr<std::vector<std::string>> LayersWithoutRanges(
   std::vector<std::string> names;
   for (const FloatLayer& layer : FindFloatLayers(index, options).layers) {
     const std::string& name = layer.matmul->name();
-    const bool is_new = layer.matmul->attr().contains(kExposedAttribute) ||
-                        absl::c_linear_search(prepared.folded, name);
-    if (is_new && !(knows(layer.input) && knows(layer.output))) {
+    const bool counts = prepared == nullptr ||
+                        layer.matmul->attr().contains(kExposedAttribute) ||
+                        absl::c_linear_search(prepared->folded, name);
+    if (counts && !(knows(layer.input) && knows(layer.output))) {
       names.push_back(name);
     }
   }

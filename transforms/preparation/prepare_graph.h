@@ -40,10 +40,11 @@ absl::StatusOr<PreparedGraph> PrepareGraph(const FloatLayerOptions& options,
                                            const GetRegistry& registry,
                                            tensorflow::GraphDef* graph);
 
-// Returns the layers that only the preparation made, and that `ranges` does not
-// have because it is of the graph as it was.
+// Returns the MatMuls of layers whose input or output `ranges` does not have.
+// With `prepared`, only of those that the preparation made, because `ranges` is
+// of the graph as it was.
 absl::StatusOr<std::vector<std::string>> LayersWithoutRanges(
-    const PreparedGraph& prepared, const FloatLayerOptions& options,
+    const PreparedGraph* prepared, const FloatLayerOptions& options,
     const RangeTable& ranges, tensorflow::GraphDef* graph);
 
 // Returns the products that were exposed, but that are still MatMuls in the

@@ -69,10 +69,10 @@ TEST(LayersWithoutRanges, AreThoseThatOnlyThePreparationMade) {
   ASSERT_OK(prepared);
   RangeTable ranges;
   ranges.FindOrAdd("x").AddRange(0, 1, {});
-  EXPECT_THAT(LayersWithoutRanges(*prepared, options, ranges, &graph).value(),
+  EXPECT_THAT(LayersWithoutRanges(&*prepared, options, ranges, &graph).value(),
               UnorderedElementsAre("folded", "exposed/matmul"));
   ranges.FindOrAdd("folded").AddRange(0, 1, {});
-  EXPECT_THAT(LayersWithoutRanges(*prepared, options, ranges, &graph).value(),
+  EXPECT_THAT(LayersWithoutRanges(&*prepared, options, ranges, &graph).value(),
               ElementsAre("exposed/matmul"));
 }
 
