@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -20,6 +21,7 @@
 #include "graph/freeze/freeze_parts.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model/model_objects.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/saved_model/saved_model_writer.h"
 #include "graph/tensorflow_library.h"
@@ -100,6 +102,8 @@ class Exporter {
       index.Commit();
     }
     REQUANT_RETURN_IF_ERROR(MoveToVariables());
+    REQUANT_RETURN_IF_ERROR(AddObjects());
+    if (!variables_.empty() || !checkpoint_objects_.empty()) AddSaver();
     REQUANT_RETURN_IF_ERROR(CopyAssets());
     REQUANT_RETURN_IF_ERROR(WriteVariables());
     REQUANT_RETURN_IF_ERROR(WriteModel());
@@ -112,6 +116,7 @@ class Exporter {
   absl::Status ReadFromFile(const VocabularyNode& vocabulary,
                             GraphIndex* index);
   absl::Status MoveToVariables();
+  absl::Status AddObjects();
   void AddSaver();
   absl::Status CopyAssets();
   absl::Status WriteVariables();
@@ -130,8 +135,12 @@ class Exporter {
   std::map<std::string, std::string> assets_;
   // The nodes that hold the names of those copies, by these.
   std::map<std::string, std::string> asset_nodes_;
+  // The nodes that fill tables, by the tables' nodes.
+  std::map<std::string, std::string> initializers_;
   // The values of the variables by their names.
   std::map<std::string, Tensor> variables_;
+  // A serialized TrackableObjectGraph, or "".
+  std::string checkpoint_objects_;
   ExportedModel result_;
 };
 
@@ -241,6 +250,7 @@ absl::Status Exporter::FillTablesOnce(GraphIndex* index) {
       table->set_op("HashTableV2");
       (*table->mutable_attr())["shared_name"].set_s(table->name());
     }
+    initializers_.emplace(NodeOf(initializer->input(0)), initializer->name());
     all.push_back(control);
   }
   for (const VocabularyNode& vocabulary : options_.vocabularies) {
@@ -254,6 +264,21 @@ absl::Status Exporter::FillTablesOnce(GraphIndex* index) {
       ->add_value(init);
   result_.tables = initializers.size();
   return absl::OkStatus();
+}
+
+// Returns the type of a variable for values of this type. Keras knows no
+// quantized types.
+tensorflow::DataType PlainType(tensorflow::DataType type) {
+  switch (type) {
+    case tensorflow::DT_QINT8:
+      return tensorflow::DT_INT8;
+    case tensorflow::DT_QUINT8:
+      return tensorflow::DT_UINT8;
+    case tensorflow::DT_QINT32:
+      return tensorflow::DT_INT32;
+    default:
+      return type;
+  }
 }
 
 // Puts the largest constants into variables until the graph is small enough.
@@ -279,20 +304,51 @@ absl::Status Exporter::MoveToVariables() {
     if (value.dtype() == tensorflow::DT_STRING) continue;
     bytes -= static_cast<int64_t>(node->ByteSizeLong());
     const std::string name = absl::StrCat(kScope, "variables/", node->name());
+    const tensorflow::DataType type = value.dtype();
+    const tensorflow::DataType stored = PlainType(type);
+    if (stored != type) {
+      Tensor plain;
+      REQUANT_RETURN_IF_ERROR(plain.BitcastFrom(value, stored, value.shape()));
+      value = std::move(plain);
+    }
     NodeDef variable = MakeNode(name, "VarHandleOp", {});
-    SetType("dtype", value.dtype(), &variable);
+    SetType("dtype", stored, &variable);
     value.shape().AsProto((*variable.mutable_attr())["shape"].mutable_shape());
     (*variable.mutable_attr())["shared_name"].set_s(name);
     added.push_back(std::move(variable));
-    const std::string constant = node->name();
-    *node = MakeNode(constant, "ReadVariableOp", {name});
-    SetType("dtype", value.dtype(), node);
+    NodeDef read = MakeNode(node->name(), "ReadVariableOp", {name});
+    SetType("dtype", stored, &read);
+    if (stored != type) {
+      read.set_name(absl::StrCat(kScope, "read/", node->name()));
+      NodeDef cast = MakeNode(node->name(), "Bitcast", {read.name()});
+      SetType("T", stored, &cast);
+      SetType("type", type, &cast);
+      added.push_back(std::move(read));
+      read = std::move(cast);
+    }
+    *node = std::move(read);
     result_.variable_bytes += static_cast<int64_t>(value.TotalBytes());
     variables_.emplace(name, std::move(value));
   }
   for (NodeDef& node : added) AddNode(std::move(node));
   result_.variables = variables_.size();
-  if (!variables_.empty()) AddSaver();
+  return absl::OkStatus();
+}
+
+// Adds what Python makes objects of.
+absl::Status Exporter::AddObjects() {
+  ModelObjectsOptions options;
+  options.signatures = options_.signatures;
+  options.initializers = initializers_;
+  for (int i = 0; i < meta_.asset_file_def_size(); ++i) {
+    options.assets.emplace(NodeOf(meta_.asset_file_def(i).tensor_info().name()),
+                           i);
+  }
+  REQUANT_ASSIGN_OR_RETURN(std::optional<ModelObjects> objects,
+                           AddModelObjects(source_, options, &graph_));
+  if (!objects.has_value()) return absl::OkStatus();
+  *meta_.mutable_object_graph_def() = std::move(objects->graph);
+  checkpoint_objects_ = DeterministicBytes(objects->checkpoint);
   return absl::OkStatus();
 }
 
@@ -310,7 +366,7 @@ void Exporter::AddSaver() {
   NodeDef all = MakeNode(named("restore_all"), "NoOp", {});
   for (const auto& [name, value] : variables_) {
     const size_t i = names.size();
-    names.push_back(name);
+    names.push_back(CheckpointKey(name));
     (*save.mutable_attr())["dtypes"].mutable_list()->add_type(value.dtype());
     (*restore.mutable_attr())["dtypes"].mutable_list()->add_type(value.dtype());
     NodeDef read =
@@ -325,21 +381,25 @@ void Exporter::AddSaver() {
     all.add_input(absl::StrCat("^", assign.name()));
     AddNode(std::move(assign));
   }
-  NodeDef saved = MakeNode(named("saved"), "Identity",
-                           {named("filename"), "^" + save.name()});
+  NodeDef saved = MakeNode(named("saved"), "Identity", {named("filename")});
   SetType("T", tensorflow::DT_STRING, &saved);
   AddNode(MakeConst(named("filename"), StringScalar("model")));
-  AddNode(MakeConst(named("names"), StringVector(names)));
-  AddNode(MakeConst(named("slices"),
-                    StringVector(std::vector<std::string>(names.size()))));
+  // These ops take no empty lists.
+  if (!names.empty()) {
+    AddNode(MakeConst(named("names"), StringVector(names)));
+    AddNode(MakeConst(named("slices"),
+                      StringVector(std::vector<std::string>(names.size()))));
+    saved.add_input("^" + save.name());
+    AddNode(std::move(save));
+    AddNode(std::move(restore));
+  }
   tensorflow::SaverDef* saver = meta_.mutable_saver_def();
   saver->set_filename_tensor_name(named("filename") + ":0");
   saver->set_save_tensor_name(saved.name() + ":0");
   saver->set_restore_op_name(all.name());
   saver->set_version(tensorflow::SaverDef::V2);
-  for (NodeDef* node : {&save, &saved, &restore, &all}) {
-    AddNode(std::move(*node));
-  }
+  AddNode(std::move(saved));
+  AddNode(std::move(all));
 }
 
 // Copies the vocabularies, and the source's other files for servers, such as
@@ -374,12 +434,16 @@ absl::Status Exporter::CopyAssets() {
 }
 
 absl::Status Exporter::WriteVariables() {
-  if (variables_.empty()) return absl::OkStatus();
+  if (!meta_.has_saver_def()) return absl::OkStatus();
   REQUANT_RETURN_IF_ERROR(MakeFolder(folder_ + "/variables"));
   tensorflow::BundleWriter writer(tensorflow::Env::Default(),
                                   folder_ + "/variables/variables");
   for (const auto& [name, value] : variables_) {
-    REQUANT_RETURN_IF_ERROR(writer.Add(name, value));
+    REQUANT_RETURN_IF_ERROR(writer.Add(CheckpointKey(name), value));
+  }
+  if (!checkpoint_objects_.empty()) {
+    REQUANT_RETURN_IF_ERROR(writer.Add("_CHECKPOINTABLE_OBJECT_GRAPH",
+                                       StringScalar(checkpoint_objects_)));
   }
   REQUANT_RETURN_IF_ERROR(writer.Finish());
   REQUANT_ASSIGN_OR_RETURN(const std::vector<std::string> files,
