@@ -163,6 +163,9 @@ absl::StatusOr<GraphFunction> GraphFunctionMaker::Make(const GraphPart& part) {
     while (nodes_.contains(done.name())) done.mutable_name()->append("_");
     for (const std::string& effect : part.effects) {
       done.add_input(absl::StrCat("^", effect));
+      // They must run even if nobody uses the result.
+      signature->add_control_output(effect);
+      (*function.mutable_control_ret())[effect] = effect;
     }
     add_result(tensorflow::DT_INT32, done.name() + ":output:0");
     *function.add_node_def() = std::move(done);

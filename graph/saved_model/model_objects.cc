@@ -10,12 +10,10 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "graph/graph_index.h"
-#include "graph/graph_io.h"
 #include "graph/op_catalog.h"
 #include "graph/saved_model/graph_function.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -66,28 +64,27 @@ struct KeyedFunction {
   std::vector<std::string> outputs;
 };
 
-bool IsComplete(const KeyedFunction& keyed) {
-  const auto named = [](const std::string& key) { return !key.empty(); };
-  return absl::c_all_of(keyed.inputs, named) &&
-         absl::c_all_of(keyed.outputs, named);
+std::vector<std::string> KeysOf(
+    const google::protobuf::Map<std::string, tensorflow::TensorInfo>& tensors) {
+  std::vector<std::string> keys;
+  for (const auto& [key, info] : tensors) keys.push_back(key);
+  return keys;
 }
 
 // Finds out how the signatures of a SavedModel and its functions correspond.
 class SourceFunctions {
  public:
   explicit SourceFunctions(const MetaGraphDef& source) : source_(source) {
-    for (const NodeDef& node : source.graph_def().node()) {
-      nodes_[node.name()] = &node;
-    }
     for (const FunctionDef& function :
          source.graph_def().library().function()) {
       functions_[function.signature().name()] = &function;
     }
   }
 
-  // Returns the function that a signature's nodes call, which takes keyword
-  // arguments.
-  std::optional<KeyedFunction> Wrapper(const std::string& key) const;
+  // Returns a signature's function, which takes keyword arguments.
+  std::optional<KeyedFunction> Wrapper(
+      const std::string& key,
+      const tensorflow::SavedBareConcreteFunction& bare) const;
 
   // Returns the function that a wrapper calls, which is one of the user's.
   std::optional<KeyedFunction> Inner(const KeyedFunction& wrapper) const;
@@ -101,44 +98,36 @@ class SourceFunctions {
   }
 
   const MetaGraphDef& source_;
-  absl::flat_hash_map<std::string_view, const NodeDef*> nodes_;
   absl::flat_hash_map<std::string_view, const FunctionDef*> functions_;
 };
 
 std::optional<KeyedFunction> SourceFunctions::Wrapper(
-    const std::string& key) const {
+    const std::string& key,
+    const tensorflow::SavedBareConcreteFunction& bare) const {
   const auto found = source_.signature_def().find(key);
-  if (found == source_.signature_def().end()) return std::nullopt;
+  const auto function = functions_.find(bare.concrete_function_name());
+  const auto& concrete = source_.object_graph_def().concrete_functions();
+  const auto described = concrete.find(bare.concrete_function_name());
+  if (found == source_.signature_def().end() || function == functions_.end() ||
+      described == concrete.end()) {
+    return std::nullopt;
+  }
   const SignatureDef& signature = found->second;
-  absl::flat_hash_map<std::string_view, std::string> inputs;
-  for (const auto& [name, info] : signature.inputs()) {
-    inputs[NodeOf(info.name())] = name;
-  }
   KeyedFunction wrapper;
-  const NodeDef* call = nullptr;
-  for (const auto& [name, info] : signature.outputs()) {
-    const TensorName tensor = ParseTensorName(info.name());
-    const auto node = nodes_.find(tensor.node);
-    if (node == nodes_.end() || !IsCall(*node->second)) return std::nullopt;
-    if (call == nullptr) {
-      call = node->second;
-      wrapper.function = Callee(*call);
-      if (wrapper.function == nullptr) return std::nullopt;
-      wrapper.outputs.resize(wrapper.function->signature().output_arg_size());
-    }
-    if (call != node->second || tensor.port < 0 ||
-        tensor.port >= static_cast<int>(wrapper.outputs.size())) {
-      return std::nullopt;
-    }
-    wrapper.outputs[tensor.port] = name;
+  wrapper.function = function->second;
+  wrapper.inputs = {bare.argument_keywords().begin(),
+                    bare.argument_keywords().end()};
+  const auto& outputs = described->second.output_signature().dict_value();
+  for (const auto& [name, spec] : outputs.fields()) {
+    wrapper.outputs.push_back(name);
   }
-  if (call == nullptr) return std::nullopt;
-  for (const std::string& input : call->input()) {
-    const auto name = inputs.find(NodeOf(input));
-    if (name == inputs.end()) break;
-    wrapper.inputs.push_back(name->second);
-  }
-  if (wrapper.inputs.size() != inputs.size() || !IsComplete(wrapper)) {
+  // TensorFlow flattens dictionaries in the order of their keys.
+  absl::c_sort(wrapper.outputs);
+  const tensorflow::OpDef& arguments = wrapper.function->signature();
+  if (!absl::c_is_permutation(wrapper.inputs, KeysOf(signature.inputs())) ||
+      !absl::c_is_permutation(wrapper.outputs, KeysOf(signature.outputs())) ||
+      static_cast<int>(wrapper.inputs.size()) > arguments.input_arg_size() ||
+      static_cast<int>(wrapper.outputs.size()) != arguments.output_arg_size()) {
     return std::nullopt;
   }
   return wrapper;
@@ -190,7 +179,10 @@ std::optional<KeyedFunction> SourceFunctions::Inner(
     }
     inner.outputs[port] = wrapper.outputs[k];
   }
-  if (!IsComplete(inner)) return std::nullopt;
+  if (!absl::c_is_permutation(inner.inputs, wrapper.inputs) ||
+      !absl::c_is_permutation(inner.outputs, wrapper.outputs)) {
+    return std::nullopt;
+  }
   return inner;
 }
 
@@ -206,6 +198,13 @@ class ObjectMaker {
     for (const NodeDef& node : graph->node()) nodes_[node.name()] = &node;
     for (const FunctionDef& function : graph->library().function()) {
       names_.insert(function.signature().name());
+    }
+    for (const auto& [name, function] : original_.concrete_functions()) {
+      int64_t number = 0;
+      if (absl::SimpleAtoi(name.substr(name.rfind('_') + 1), &number) &&
+          number < int64_t{1} << 40) {
+        last_number_ = std::max(last_number_, number);
+      }
     }
   }
 
@@ -243,12 +242,24 @@ class ObjectMaker {
                            SavedConcreteFunction concrete);
   absl::StatusOr<bool> AddOriginalFunction(const KeyedFunction& keyed,
                                            const std::string& key);
+  // TensorFlow's fingerprints tell functions apart by the numbers at the ends
+  // of their names.
+  std::string NewName(const char* prefix) {
+    return absl::StrCat(prefix, ++last_number_);
+  }
   absl::StatusOr<int> AddNoArgumentFunction(GraphFunction function);
   absl::Status AddTable(const NodeDef& node, int index);
   absl::StatusOr<int> CapturedObject(const std::string& node);
+  absl::Status AddWrapper(const KeyedFunction& wrapper,
+                          const KeyedFunction& inner);
+  absl::StatusOr<bool> AddSignature(
+      const std::string& key,
+      const tensorflow::SavedBareConcreteFunction& bare);
   absl::StatusOr<bool> AddSignatures(const SavedObject& original);
-  absl::Status AddAttribute(const std::string& name, const SavedObject& object);
-  absl::StatusOr<bool> HasFunction(const std::string& name);
+  void AddAttribute(const std::string& name, const SavedObject& object);
+  bool HasFunction(const std::string& name) const {
+    return objects_.graph.concrete_functions().contains(name);
+  }
   void DescribeCheckpoint();
 
   const SavedObjectGraph& original_;
@@ -261,8 +272,10 @@ class ObjectMaker {
   // The names of all functions, and the functions that are added to the graph.
   std::set<std::string> names_;
   std::vector<FunctionDef> added_;
-  // The user's functions by names, each with the signature that calls it.
-  std::map<std::string, std::pair<KeyedFunction, std::string>> inner_;
+  // The tensors, arguments first, of the original's functions.
+  std::map<std::string, std::vector<std::string>> computed_;
+  // The largest number that ends a function's name.
+  int64_t last_number_ = 0;
   // The objects that stand for nodes of the graph.
   std::map<std::string, int> captured_;
 };
@@ -292,7 +305,8 @@ absl::Status ObjectMaker::AddFunction(GraphFunction function,
 }
 
 // Adds a function of the original that computes what the signature `key` does.
-// Returns whether it is known how it is called.
+// Returns false if it is not known how it is called, or if it already computes
+// something else.
 absl::StatusOr<bool> ObjectMaker::AddOriginalFunction(
     const KeyedFunction& keyed, const std::string& key) {
   const SignatureDef& signature = options_.signatures.at(key);
@@ -300,7 +314,6 @@ absl::StatusOr<bool> ObjectMaker::AddOriginalFunction(
   part.name = keyed.function->signature().name();
   const auto& concrete = original_.concrete_functions();
   const auto found = concrete.find(part.name);
-  if (found == concrete.end() || names_.count(part.name) > 0) return false;
   for (const std::string& input : keyed.inputs) {
     const auto info = signature.inputs().find(input);
     if (info == signature.inputs().end()) return false;
@@ -311,6 +324,12 @@ absl::StatusOr<bool> ObjectMaker::AddOriginalFunction(
     if (info == signature.outputs().end()) return false;
     part.outputs.push_back(info->second.name());
   }
+  std::vector<std::string> tensors = part.inputs;
+  tensors.insert(tensors.end(), part.outputs.begin(), part.outputs.end());
+  const auto known = computed_.find(part.name);
+  if (known != computed_.end()) return known->second == tensors;
+  if (found == concrete.end() || names_.count(part.name) > 0) return false;
+  computed_[part.name] = std::move(tensors);
   REQUANT_ASSIGN_OR_RETURN(GraphFunction function, maker_.Make(part));
   REQUANT_RETURN_IF_ERROR(AddFunction(std::move(function), found->second));
   return true;
@@ -341,7 +360,7 @@ absl::Status ObjectMaker::AddTable(const NodeDef& node, int index) {
   AddChild(0, absl::StrCat("_table_", index), index);
   GraphFunction create;
   auto* signature = create.definition.mutable_signature();
-  signature->set_name(absl::StrCat("requant_create_table_", index));
+  signature->set_name(NewName("requant_create_table_"));
   signature->set_is_stateful(true);
   signature->add_output_arg()->set_name("table");
   signature->mutable_output_arg(0)->set_type(tensorflow::DT_RESOURCE);
@@ -352,7 +371,7 @@ absl::Status ObjectMaker::AddTable(const NodeDef& node, int index) {
   AddChild(index, "_create_resource", creator);
   REQUANT_ASSIGN_OR_RETURN(
       GraphFunction fill,
-      maker_.Make({absl::StrCat("requant_fill_table_", index),
+      maker_.Make({NewName("requant_fill_table_"),
                    {},
                    {},
                    {options_.initializers.at(node.name())}}));
@@ -386,89 +405,123 @@ absl::StatusOr<int> ObjectMaker::CapturedObject(const std::string& name) {
   return index;
 }
 
+// Adds a signature's function, which calls `inner` as the original's did.
+absl::Status ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
+                                     const KeyedFunction& inner) {
+  const FunctionDef& callee =
+      *absl::c_find_if(added_, [&](const FunctionDef& function) {
+        return function.signature().name() ==
+               inner.function->signature().name();
+      });
+  const tensorflow::OpDef& called = callee.signature();
+  FunctionDef function;
+  tensorflow::OpDef* signature = function.mutable_signature();
+  signature->set_name(wrapper.function->signature().name());
+  signature->set_is_stateful(called.is_stateful());
+  NodeDef* call = function.add_node_def();
+  call->set_name("call");
+  call->set_op(called.is_stateful() ? "StatefulPartitionedCall"
+                                    : "PartitionedCall");
+  (*call->mutable_attr())["f"].mutable_func()->set_name(called.name());
+  const auto place = [](const std::vector<std::string>& keys,
+                        const std::string& key) {
+    return static_cast<int>(absl::c_find(keys, key) - keys.begin());
+  };
+  for (const std::string& key : wrapper.inputs) {
+    const int i = place(inner.inputs, key);
+    *signature->add_input_arg() = called.input_arg(i);
+  }
+  for (int i = 0; i < called.input_arg_size(); ++i) {
+    const auto& argument = called.input_arg(i);
+    call->add_input(argument.name());
+    (*call->mutable_attr())["Tin"].mutable_list()->add_type(argument.type());
+    if (i >= static_cast<int>(inner.inputs.size())) {
+      *signature->add_input_arg() = argument;
+    }
+  }
+  for (const auto& result : called.output_arg()) {
+    (*call->mutable_attr())["Tout"].mutable_list()->add_type(result.type());
+  }
+  for (const std::string& key : wrapper.outputs) {
+    const int i = place(inner.outputs, key);
+    *signature->add_output_arg() = called.output_arg(i);
+    (*function.mutable_ret())[called.output_arg(i).name()] =
+        absl::StrCat("call:output:", i);
+  }
+  const auto& concrete = objects_.graph.concrete_functions();
+  SavedConcreteFunction described =
+      original_.concrete_functions().at(signature->name());
+  *described.mutable_bound_inputs() = concrete.at(called.name()).bound_inputs();
+  (*objects_.graph.mutable_concrete_functions())[signature->name()] =
+      std::move(described);
+  names_.insert(signature->name());
+  added_.push_back(std::move(function));
+  return absl::OkStatus();
+}
+
+// Adds the function of a signature and the one that it calls, if that is known.
+// Returns whether it is known how it is called.
+absl::StatusOr<bool> ObjectMaker::AddSignature(
+    const std::string& key, const tensorflow::SavedBareConcreteFunction& bare) {
+  const auto wrapper = functions_.Wrapper(key, bare);
+  if (!wrapper.has_value() || options_.signatures.count(key) == 0 ||
+      names_.count(bare.concrete_function_name()) > 0) {
+    return false;
+  }
+  const auto inner = functions_.Inner(*wrapper);
+  if (!inner.has_value()) return AddOriginalFunction(*wrapper, key);
+  REQUANT_ASSIGN_OR_RETURN(const bool added, AddOriginalFunction(*inner, key));
+  if (!added) return AddOriginalFunction(*wrapper, key);
+  REQUANT_RETURN_IF_ERROR(AddWrapper(*wrapper, *inner));
+  return true;
+}
+
 // Adds the object `signatures`, of which `original` is the original's. Returns
 // whether all are known.
 absl::StatusOr<bool> ObjectMaker::AddSignatures(const SavedObject& original) {
   const int index = AddUserObject("signature_map");
   AddChild(0, "signatures", index);
-  // The functions that were added, by what they compute and how.
-  std::map<std::string, std::string> known;
   for (const auto& child : original.children()) {
     const std::string& key = child.local_name();
     const SavedObject* object = OriginalObject(child.node_id());
-    if (object == nullptr || !object->has_bare_concrete_function())
-      return false;
-    const auto wrapper = functions_.Wrapper(key);
-    const auto signature = options_.signatures.find(key);
-    if (!wrapper.has_value() || signature == options_.signatures.end()) {
+    if (object == nullptr || !object->has_bare_concrete_function()) {
       return false;
     }
-    tensorflow::SavedBareConcreteFunction bare =
-        object->bare_concrete_function();
-    if (wrapper->function->signature().name() !=
-        bare.concrete_function_name()) {
-      return false;
-    }
-    auto inner = functions_.Inner(*wrapper);
-    if (inner.has_value()) {
-      const std::string name = inner->function->signature().name();
-      inner_.emplace(name, std::pair(*std::move(inner), key));
-    }
-    // Equal signatures share a function.
-    const auto [place, is_new] =
-        known.emplace(absl::StrCat(DeterministicBytes(signature->second), "\n",
-                                   absl::StrJoin(wrapper->inputs, "\n"), "\n\n",
-                                   absl::StrJoin(wrapper->outputs, "\n")),
-                      bare.concrete_function_name());
-    if (is_new) {
-      REQUANT_ASSIGN_OR_RETURN(const bool added,
-                               AddOriginalFunction(*wrapper, key));
-      if (!added) return false;
-    }
-    bare.set_concrete_function_name(place->second);
+    const auto& bare = object->bare_concrete_function();
+    REQUANT_ASSIGN_OR_RETURN(const bool added, AddSignature(key, bare));
+    if (!added) return false;
     const int function = AddObject();
-    *Object(function)->mutable_bare_concrete_function() = std::move(bare);
+    *Object(function)->mutable_bare_concrete_function() = bare;
     AddChild(index, key, function);
   }
   return original.children_size() ==
          static_cast<int>(options_.signatures.size());
 }
 
-// Returns whether the user's function was added, now or before.
-absl::StatusOr<bool> ObjectMaker::HasFunction(const std::string& name) {
-  if (objects_.graph.concrete_functions().contains(name)) return true;
-  const auto found = inner_.find(name);
-  if (found == inner_.end()) return false;
-  const auto& [keyed, key] = found->second;
-  return AddOriginalFunction(keyed, key);
-}
-
 // Adds an attribute of the original's object if it is a function that computes
 // what a signature does.
-absl::Status ObjectMaker::AddAttribute(const std::string& name,
-                                       const SavedObject& object) {
+void ObjectMaker::AddAttribute(const std::string& name,
+                               const SavedObject& object) {
   SavedObject copy;
   if (object.has_function()) {
     auto* function = copy.mutable_function();
     *function->mutable_function_spec() = object.function().function_spec();
     for (const std::string& concrete : object.function().concrete_functions()) {
-      REQUANT_ASSIGN_OR_RETURN(const bool is_there, HasFunction(concrete));
-      if (is_there) function->add_concrete_functions(concrete);
+      if (HasFunction(concrete)) function->add_concrete_functions(concrete);
     }
-    if (function->concrete_functions().empty()) return absl::OkStatus();
+    if (function->concrete_functions().empty()) return;
   } else if (object.has_bare_concrete_function()) {
     *copy.mutable_bare_concrete_function() = object.bare_concrete_function();
-    REQUANT_ASSIGN_OR_RETURN(
-        const bool is_there,
-        HasFunction(object.bare_concrete_function().concrete_function_name()));
-    if (!is_there) return absl::OkStatus();
+    if (!HasFunction(
+            object.bare_concrete_function().concrete_function_name())) {
+      return;
+    }
   } else {
-    return absl::OkStatus();
+    return;
   }
   const int index = AddObject();
   *Object(index) = std::move(copy);
   AddChild(0, name, index);
-  return absl::OkStatus();
 }
 
 void ObjectMaker::DescribeCheckpoint() {
@@ -498,7 +551,7 @@ absl::StatusOr<std::optional<ModelObjects>> ObjectMaker::Make() {
   for (const auto& child : root->children()) {
     const SavedObject* object = OriginalObject(child.node_id());
     if (object == nullptr) continue;
-    REQUANT_RETURN_IF_ERROR(AddAttribute(child.local_name(), *object));
+    AddAttribute(child.local_name(), *object);
   }
   DescribeCheckpoint();
   for (FunctionDef& function : added_) {

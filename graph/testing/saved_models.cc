@@ -1,5 +1,11 @@
 #include "graph/testing/saved_models.h"
 
+#include <filesystem>
+
+#include "graph/freeze/freeze.h"
+#include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_file.h"
+
 namespace requant {
 
 Tensor RandomInput(const tensorflow::TensorInfo& info,
@@ -39,6 +45,28 @@ void ExpectSameTensors(const Tensor& expected, const Tensor& actual) {
     EXPECT_EQ(expected.SummarizeValue(expected.NumElements()),
               actual.SummarizeValue(expected.NumElements()));
   }
+}
+
+absl::StatusOr<ExportedModel> FreezeAndExport(const std::string& model,
+                                              int64_t most_graph_bytes,
+                                              const std::string& folder) {
+  FreezeOptions freezing;
+  freezing.files.saved_model = model;
+  freezing.all_signatures = true;
+  auto frozen = Freeze(freezing);
+  if (!frozen.ok()) return frozen.status();
+  ExportOptions options;
+  options.source = model;
+  const auto meta = ReadSavedModel(model);
+  if (!meta.ok()) return meta.status();
+  for (const std::string& key : SignatureNames(*meta)) {
+    options.signatures[key] = meta->signature_def().at(key);
+  }
+  options.vocabularies = frozen->vocabularies;
+  options.most_graph_bytes = most_graph_bytes;
+  options.least_variable_bytes = 80;
+  std::filesystem::create_directories(folder);
+  return ExportSavedModel(options, std::move(frozen->graph), folder);
 }
 
 }  // namespace requant
