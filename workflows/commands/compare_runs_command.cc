@@ -1,0 +1,98 @@
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/files/file.h"
+#include "base/program/flags.h"
+#include "base/terminal/progress.h"
+#include "base/terminal/terminal_text.h"
+#include "base/terminal_guard.h"
+#include "workflows/commands/commands.h"
+#include "workflows/report/run_comparison.h"
+#include "workflows/report/run_folder.h"
+
+// This is the file's only flag, so that other commands can share the file.
+DEFINE_string(output, "",
+              "Of run: the folder for the results; empty: out/WORKFLOW/TIME. "
+              "Of compare_runs: an HTML page to write.");
+
+namespace requant {
+namespace {
+
+constexpr char kCompareProgram[] = "requant compare_runs";
+
+ProgramHelp CompareHelp() {
+  return {kCompareProgram,
+          "shows several runs side by side: their verdicts and figures, stage "
+          "by stage, and what differed: files that they read, variables, "
+          "versions, CPU. A RUN is a run's folder. Figures are called better "
+          "or worse than the first run's only where that is certain.",
+          "requant compare_runs RUN RUN...\n"
+          "requant compare_runs out/wide_deep/latest out/wide_deep_fast/latest "
+          "--output=compare.html",
+          {OutputFormatFlagFile(), OutputFlagFile()},
+          "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage."};
+}
+
+// Refuses to change a file of a run, of which its manifest has the digest.
+absl::Status CheckPage(const std::vector<std::string>& folders) {
+  if (FLAGS_output.empty()) return absl::OkStatus();
+  std::vector<std::string> files;
+  for (const std::string& folder : folders) {
+    for (const char* file : {kManifestFile, kReportFile, kResultsFile}) {
+      files.push_back(absl::StrCat(folder, "/", file));
+    }
+  }
+  return CheckDistinct(files, {FLAGS_output});
+}
+
+}  // namespace
+
+const std::string& OutputFlag() { return FLAGS_output; }
+
+std::string OutputFlagFile() { return __FILE__; }
+
+int RunCompareRunsCommand(const std::vector<std::string>& args) {
+  std::vector<std::string> folders;
+  if (auto code = ParseFlags(args, CompareHelp(), &folders)) return *code;
+  if (folders.size() < 2) {
+    return ReportUsage(kCompareProgram, "name at least two runs' folders");
+  }
+  const std::string& format = OutputFormatFlag();
+  if (format != "text" && format != "json") {
+    return ReportUsage(kCompareProgram, "--format is text or json");
+  }
+  int exit_code = kExitOk;
+  std::vector<ComparedRun> runs;
+  for (const std::string& folder : folders) {
+    absl::StatusOr<ComparedRun> run = ReadRun(folder);
+    if (run.ok()) {
+      runs.push_back(*std::move(run));
+    } else {
+      exit_code = ReportFailure(kCompareProgram, run.status());
+    }
+  }
+  if (exit_code != kExitOk) return exit_code;
+  const RunComparison comparison = CompareRuns(std::move(runs));
+  absl::Status written = CheckPage(folders);
+  if (written.ok() && !FLAGS_output.empty()) {
+    written = WriteFileAtomically(FLAGS_output, ComparisonHtml(comparison));
+  }
+  if (!written.ok()) return ReportFailure(kCompareProgram, written);
+  const bool tty = isatty(STDOUT_FILENO) != 0;
+  const int columns = tty ? ProgressEnvironment::Stderr().columns() : 0;
+  PrintStyled(stdout, format == "json"
+                          ? ComparisonJson(comparison)
+                          : ComparisonText(comparison, columns,
+                                           tty && ColorIsWelcome()));
+  return kExitOk;
+}
+
+}  // namespace requant
