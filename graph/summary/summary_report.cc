@@ -85,6 +85,11 @@ void AppendSignatures(const GraphSummary& summary, std::string* text) {
                                 ", "),
                   "\n");
   for (const SignatureSummary& signature : summary.signatures) {
+    if (!signature.same_as.empty()) {
+      absl::StrAppend(text, "Signature ", Printable(signature.name),
+                      " has the inputs and outputs of ",
+                      Printable(signature.same_as), "\n");
+    }
     for (const auto& [kind, tensors] :
          {std::pair("input", &signature.inputs),
           std::pair("output", &signature.outputs)}) {
@@ -138,15 +143,14 @@ std::string NameOf(const TensorSummary& tensor) {
   return Printable(tensor.name);
 }
 
-// Turns "a/graph.pb" into "a/graph_ENDING.pb", "saved/" into "saved_ENDING.pb".
+// Turns "a/graph.pb" into "a/graph_ENDING", "saved/" into "saved_ENDING".
 std::string WithEnding(std::string_view path, std::string_view ending) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t dot = path.rfind('.');
   const size_t slash = path.rfind('/');
   const bool extension = dot != std::string_view::npos && dot > 0 &&
                          (slash == std::string_view::npos || dot > slash + 1);
-  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending,
-                      ".pb");
+  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending);
 }
 
 // Returns whether these names can be listed in a flag.
@@ -283,10 +287,80 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
-// Returns commands to paste into a shell in this order, which freeze and
-// optimize the model, or none if it is unknown how.
-std::vector<std::string> NextCommands(const GraphSummary& summary,
-                                      const std::string& graph_path) {
+// Returns the signature by whose names records can feed the model, or null.
+const SignatureSummary* FedSignature(const GraphSummary& summary) {
+  const SignatureSummary& signature = summary.signatures.empty()
+                                          ? summary.kept_signature
+                                          : summary.signatures[0];
+  const bool is_quantized = std::any_of(
+      summary.ops.begin(), summary.ops.end(),
+      [](const auto& op) { return absl::StrContains(op.first, "Quantized"); });
+  if (signature.inputs.empty() || signature.outputs.empty() || is_quantized) {
+    return nullptr;
+  }
+  for (const TensorSummary& input : signature.inputs) {
+    const auto dimensions = Dimensions(input);
+    // Sparse inputs have a slash in their keys.
+    if (!dimensions || dimensions->empty() || (*dimensions)[0] >= 0 ||
+        absl::StrContains(input.key, '/') ||
+        Printable(input.key) != input.key) {
+      return nullptr;
+    }
+  }
+  return &signature;
+}
+
+// A file of records as it suits the inputs, and what it has for each of them.
+std::pair<std::string_view, std::string_view> RecordsFor(
+    const SignatureSummary& signature) {
+  bool is_table = true, has_text = false;
+  for (const TensorSummary& input : signature.inputs) {
+    const std::vector<int64_t> sizes = *Dimensions(input);
+    is_table &= sizes.size() == 1 || (sizes.size() == 2 && sizes[1] == 1);
+    has_text |= input.type == tensorflow::DT_STRING;
+  }
+  if (is_table) return {"records.csv", "columns"};
+  if (has_text) return {"records.jsonl", "keys"};
+  return {"records.npz", "arrays"};
+}
+
+// Commands to paste into a shell in this order.
+struct NextCommands {
+  // Freeze and optimize the model.
+  std::vector<std::string> always;
+  // Quantizes it, given `records`, which says what they are.
+  std::string quantize;
+  std::string records;
+};
+
+void AddQuantize(const GraphSummary& summary, const std::string& graph_path,
+                 NextCommands* commands) {
+  const SignatureSummary* const signature = FedSignature(summary);
+  if (signature == nullptr) return;
+  const auto [file, words] = RecordsFor(*signature);
+  commands->records = absl::StrCat(
+      "To quantize it, with your records in ", file, " (", words, ": ",
+      absl::StrJoin(Map(signature->inputs,
+                        [](const TensorSummary& input) { return input.key; }),
+                    ", "),
+      "):");
+  const bool is_graph = summary.saved_model.empty();
+  const std::string& path = is_graph ? graph_path : summary.saved_model;
+  commands->quantize = absl::StrCat(
+      "requant quantize",
+      OptionalFlag(is_graph ? "graph" : "saved_model", path),
+      OptionalFlag("saved_model_tags", summary.saved_model_tags),
+      OptionalFlag("signature",
+                   signature->name == "serving_default" ? "" : signature->name),
+      " --data=", file,
+      OptionalFlag("output",
+                   WithEnding(path, is_graph ? "int8.pb" : "int8/1")));
+}
+
+// Returns no commands if it is unknown how to go on.
+NextCommands CommandsFor(const GraphSummary& summary,
+                         const std::string& graph_path) {
+  NextCommands commands;
   const bool freezes = !summary.variables.empty();
   if (summary.chosen_outputs.empty() || !summary.invalid_inputs.empty() ||
       !summary.problems.empty() || !CanBeListed(summary.chosen_outputs) ||
@@ -294,15 +368,17 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
           Map(summary.chosen_inputs,
               [](const TensorSummary& input) { return input.name; })) ||
       !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
-    return {};
+    return commands;
   }
+  AddQuantize(summary, graph_path, &commands);
   if (!freezes) {
-    return {TransformCommand(summary, graph_path,
-                             WithEnding(graph_path, "optimized"),
-                             summary.saved_model_tags)};
+    commands.always = {TransformCommand(summary, graph_path,
+                                        WithEnding(graph_path, "optimized.pb"),
+                                        summary.saved_model_tags)};
+    return commands;
   }
-  const std::string frozen = WithEnding(summary.saved_model, "frozen");
-  return {
+  const std::string frozen = WithEnding(summary.saved_model, "frozen.pb");
+  commands.always = {
       absl::StrCat("requant freeze --input_saved_model_dir=",
                    ShellQuoted(summary.saved_model),
                    OptionalFlag("saved_model_tags", summary.saved_model_tags),
@@ -310,7 +386,8 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
                    ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
                    " --output_graph=", ShellQuoted(frozen)),
       TransformCommand(summary, frozen,
-                       WithEnding(summary.saved_model, "optimized"), "")};
+                       WithEnding(summary.saved_model, "optimized.pb"), "")};
+  return commands;
 }
 
 }  // namespace
@@ -344,9 +421,13 @@ std::string TextReport(const GraphSummary& summary,
                   "To use with tensorflow/tools/benchmark:benchmark_model try "
                   "these arguments:\n",
                   BenchmarkArguments(summary, graph_path), "\n");
-  const std::vector<std::string> commands = NextCommands(summary, graph_path);
-  if (!commands.empty()) {
-    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands, "\n"), "\n");
+  const NextCommands commands = CommandsFor(summary, graph_path);
+  if (!commands.always.empty()) {
+    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands.always, "\n"),
+                    "\n");
+    if (!commands.quantize.empty()) {
+      absl::StrAppend(&text, commands.records, "\n", commands.quantize, "\n");
+    }
   } else if (!summary.variables.empty()) {
     absl::StrAppend(&text,
                     "To go on, freeze the variables: requant freeze takes the "
@@ -362,6 +443,8 @@ std::string JsonReport(const GraphSummary& summary,
     return JsonObject(
         {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
   };
+  NextCommands commands = CommandsFor(summary, graph_path);
+  if (!commands.quantize.empty()) commands.always.push_back(commands.quantize);
   Members members = {
       {"graph", JsonString(graph_path)},
       {"nodes", absl::StrCat(summary.nodes)},
@@ -380,7 +463,7 @@ std::string JsonReport(const GraphSummary& summary,
       {"invalid_inputs", JsonArrayOf(summary.invalid_inputs, invalid)},
       {"problems", JsonArrayOf(summary.problems, JsonString)},
       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
-      {"commands", JsonArrayOf(NextCommands(summary, graph_path), JsonString)}};
+      {"commands", JsonArrayOf(commands.always, JsonString)}};
   if (structure != nullptr) {
     const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
     members.emplace_back("structure", JsonArrayOf(order, [&](int node) {
