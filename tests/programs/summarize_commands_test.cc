@@ -60,7 +60,7 @@ TEST_F(SummarizeCommands, OfSavedModelsWork) {
   int number = 0;
   for (const auto& [model, record] :
        std::vector<std::pair<std::string, std::string>>{
-           {"graph/testdata/functions", R"({"x": [0, 1, 2, 3], "ids": 1})"},
+           {"graph/testdata/functions", ""},
            {"graph/testdata/partitioned_variables",
             R"({"x": [0, 1, 2, 3, 4, 5], "ids": 1})"},
            {"graph/testdata/ref_variables", R"({"x": [0, 1, 2, 3]})"},
@@ -72,18 +72,22 @@ TEST_F(SummarizeCommands, OfSavedModelsWork) {
            {"workflows/wide_deep/model", WideDeepRecord()}}) {
     const std::string copy = folder_.Path(absl::StrCat("a model ", number++));
     fs::copy(model, copy, fs::copy_options::recursive);
-    EXPECT_EQ(Follow(copy, record), 3) << model << "\n" << report_;
-    EXPECT_TRUE(fs::exists(copy + "_int8/1/saved_model.pb")) << model;
+    // Of two outputs alike it is unknown which is the prediction.
+    const bool is_quantized = !record.empty();
+    EXPECT_EQ(Follow(copy, record), is_quantized ? 3 : 2) << model << "\n"
+                                                          << report_;
+    EXPECT_EQ(fs::exists(copy + "_int8/1/saved_model.pb"), is_quantized)
+        << model;
   }
 }
 
 TEST_F(SummarizeCommands, OfAFrozenGraphThatKeptItsNamesWork) {
   const std::string frozen = folder_.Path("frozen.pb");
-  ASSERT_THAT(RunProgram(kRequant,
-                         {"freeze", "--output_graph=" + frozen,
-                          "--input_saved_model_dir=graph/testdata/functions"}),
+  ASSERT_THAT(RunProgram(kRequant, {"freeze", "--output_graph=" + frozen,
+                                    "--input_saved_model_dir=graph/testdata/"
+                                    "vocabulary_v2"}),
               Exits(0));
-  EXPECT_EQ(Follow(frozen, R"({"x": [0, 1, 2, 3], "ids": 1})"), 2) << report_;
+  EXPECT_EQ(Follow(frozen, R"({"words": "a"})"), 2) << report_;
   EXPECT_TRUE(fs::exists(folder_.Path("frozen_int8.pb")));
 }
 

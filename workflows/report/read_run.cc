@@ -91,7 +91,6 @@ ComparedStage StageOf(const Value& stage) {
   compared.name = TextAt(stage, "name");
   compared.state = TextAt(figures, "state");
   compared.verdict = TextAt(figures, "verdict");
-  compared.seconds = NumberAt(figures, "seconds").value_or(0);
   compared.bytes = BytesAt(figures, "bytes");
   for (const Figure& figure : Figures()) {
     const Value& value = At(figures, figure.key);
@@ -109,20 +108,20 @@ ComparedStage StageOf(const Value& stage) {
   return compared;
 }
 
-// Adds what a task read that no stage made, and all records that it was
-// verified on.
-void AddInputs(const std::string& task, const Values& files, ComparedRun* run) {
-  for (const Value& file : files) {
+// Adds what a task read that no stage made, and the records that one made.
+void AddInputs(const std::string& task, const Value& files, ComparedRun* run) {
+  std::map<std::string, std::string> inputs;
+  for (const Value& file : files.list_value().values()) {
     const std::string digest = TextAt(file, "sha256"),
                       role = TextAt(file, "role");
-    const bool made = !TextAt(file, "stage").empty() && role != "data";
-    if (made || digest.empty()) continue;
-    run->inputs.emplace(
-        digest,
-        std::pair(absl::StrCat(role, " of ", task),
-                  absl::StrCat(TextAt(file, "path"), ", ",
-                               SizeText(BytesAt(file, "bytes").value_or(0)),
-                               ", sha256 ", digest.substr(0, kShownDigits))));
+    const bool is_made = !TextAt(file, "stage").empty() && role != "data";
+    if (is_made || digest.empty()) continue;
+    absl::StrAppend(&inputs[role], inputs[role].empty() ? "" : "; ",
+                    SizeText(BytesAt(file, "bytes").value_or(0)), ", sha256 ",
+                    digest.substr(0, kShownDigits));
+  }
+  for (const auto& [role, value] : inputs) {
+    run->facts.push_back({"input", absl::StrCat(role, " of ", task), value});
   }
 }
 
@@ -150,26 +149,24 @@ void AddRemarks(const Value& stage, ComparedRun* run) {
 }
 
 void AddFacts(const Value& results, ComparedRun* run) {
-  run->facts.emplace_back("workflow", run->workflow);
-  for (const Value& variable : ListAt(results, "variables")) {
-    run->facts.emplace_back(
-        absl::StrCat("variable ", TextAt(variable, "name")),
-        absl::StrCat("\"", TextAt(variable, "value"), "\""));
-  }
-  for (const auto& [what, path] :
+  run->facts.push_back({"", "workflow", run->workflow});
+  for (const auto& [name, path] :
        {std::pair("Requant", "tool/version"),
         std::pair("TensorFlow", "tool/tensorflow"),
         std::pair("CPU", "tool/cpu"), std::pair("target host", "tool/target"),
         std::pair("system", "tool/system")}) {
-    run->facts.emplace_back(what, TextAt(results, path));
+    run->facts.push_back({"", name, TextAt(results, path)});
   }
-  std::vector<std::string> features;
   for (const Value& feature : ListAt(results, "tool/cpu_features")) {
-    features.push_back(Printable(feature.string_value()));
+    run->facts.push_back(
+        {"CPU feature", Printable(feature.string_value()), "has it"});
   }
-  run->facts.emplace_back("CPU features", absl::StrJoin(features, " "));
-  run->facts.emplace_back(
-      "cores", absl::StrCat(NumberAt(results, "tool/cores").value_or(0)));
+  run->facts.push_back(
+      {"", "cores", absl::StrCat(NumberAt(results, "tool/cores").value_or(0))});
+  for (const Value& variable : ListAt(results, "variables")) {
+    run->facts.push_back({"variable", TextAt(variable, "name"),
+                          absl::StrCat("\"", TextAt(variable, "value"), "\"")});
+  }
 }
 
 // Adds what the manifest tells: the workflow file, and whether the results are
@@ -181,10 +178,10 @@ void AddManifest(const std::string& folder, std::string_view results,
     run->remarks.push_back(Printable(manifest.status().message()));
     return;
   }
-  run->facts.emplace_back(
-      "workflow file",
-      absl::StrCat("sha256 ", Printable(manifest->workflow_sha256().substr(
-                                  0, kShownDigits))));
+  run->facts.push_back(
+      {"", "workflow file",
+       absl::StrCat("sha256 ", Printable(manifest->workflow_sha256().substr(
+                                   0, kShownDigits)))});
   for (const ManifestFile& file : manifest->outputs()) {
     if (file.path() == kResultsFile && file.sha256() != Sha256(results)) {
       run->remarks.push_back(
@@ -250,18 +247,16 @@ absl::StatusOr<ComparedRun> ReadRun(const std::string& folder) {
   AddFacts(results, &run);
   AddManifest(folder, text, &run);
   for (const Value& baseline : ListAt(results, "baselines")) {
-    AddInputs(TextAt(baseline, "name"), ListAt(baseline, "work/inputs"), &run);
+    AddInputs(TextAt(baseline, "name"), At(baseline, "work/inputs"), &run);
   }
   for (const Value& stage : ListAt(results, "stages")) {
+    const std::string name = TextAt(stage, "name");
     run.stages.push_back(StageOf(stage));
+    run.facts.push_back({"stage", name, "has it"});
     AddRemarks(stage, &run);
-    for (const auto& [part, ending] :
-         {std::pair("work/inputs", ""),
-          std::pair("verification/work/inputs", "/verify"),
-          std::pair("benchmark/work/inputs", "")}) {
-      AddInputs(absl::StrCat(run.stages.back().name, ending),
-                ListAt(stage, part), &run);
-    }
+    AddInputs(name, At(stage, "work/inputs"), &run);
+    AddInputs(name + "/verify", At(stage, "verification/work/inputs"), &run);
+    AddInputs(name, At(stage, "benchmark/work/inputs"), &run);
   }
   return run;
 }

@@ -20,74 +20,7 @@
 namespace requant {
 namespace {
 
-constexpr char kBetterOrWorse[] =
-    "\"better\" and \"worse\" are against run 1, on the same records and "
-    "baseline, where the 95 % intervals have nothing in common.";
-
 // --- What differs.
-
-std::string CompareValues(std::string what, std::vector<std::string> values,
-                          RunComparison* comparison) {
-  const bool same = absl::c_all_of(
-      values, [&](const std::string& value) { return value == values[0]; });
-  if (same) return values[0];
-  comparison->differences.push_back({std::move(what), std::move(values)});
-  return "";
-}
-
-void CompareFacts(RunComparison* comparison) {
-  std::vector<std::string> names;
-  for (const ComparedRun& run : comparison->runs) {
-    for (const auto& [name, value] : run.facts) {
-      if (!absl::c_linear_search(names, name)) names.push_back(name);
-    }
-  }
-  int variables = 0;
-  for (const std::string& name : names) {
-    std::vector<std::string> values;
-    for (const ComparedRun& run : comparison->runs) {
-      const auto fact = absl::c_find_if(
-          run.facts, [&](const auto& fact) { return fact.first == name; });
-      values.push_back(fact == run.facts.end() ? "" : fact->second);
-    }
-    const std::string same = CompareValues(name, values, comparison);
-    if (same.empty()) continue;
-    if (absl::StartsWith(name, "variable ")) {
-      ++variables;
-    } else {
-      comparison->same.push_back(absl::StrCat(name, " ", same));
-    }
-  }
-  if (variables > 0) {
-    comparison->same.push_back(CountText(variables, "variable"));
-  }
-}
-
-// Files are the same if their contents are, whatever their names.
-void CompareInputs(RunComparison* comparison) {
-  const std::vector<ComparedRun>& runs = comparison->runs;
-  int same = 0;
-  // What each run read that another did not, by what for.
-  std::map<std::string, std::vector<std::string>> others;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    for (const auto& [digest, input] : runs[i].inputs) {
-      if (absl::c_all_of(runs, [&](const ComparedRun& run) {
-            return run.inputs.count(digest) > 0;
-          })) {
-        same += i == 0;
-        continue;
-      }
-      auto& values = others[input.first];
-      values.resize(runs.size());
-      absl::StrAppend(&values[i], values[i].empty() ? "" : "; ", input.second);
-    }
-  }
-  for (auto& [what, values] : others) {
-    comparison->differences.push_back({what, std::move(values)});
-  }
-  if (same > 0)
-    comparison->same.push_back(CountText(same, "file that was read"));
-}
 
 const ComparedStage* FindStage(const ComparedRun& run, std::string_view name) {
   const auto found = absl::c_find_if(
@@ -108,20 +41,46 @@ std::vector<std::string> StageNames(const std::vector<ComparedRun>& runs) {
   return names;
 }
 
-void CompareStages(RunComparison* comparison) {
-  std::vector<std::string> values(comparison->runs.size());
-  for (const std::string& name : StageNames(comparison->runs)) {
-    if (absl::c_all_of(comparison->runs, [&](const ComparedRun& run) {
-          return FindStage(run, name) != nullptr;
-        })) {
-      continue;
-    }
-    for (size_t i = 0; i < values.size(); ++i) {
-      if (FindStage(comparison->runs[i], name) == nullptr) continue;
-      absl::StrAppend(&values[i], values[i].empty() ? "" : ", ", name);
+// Facts of one kind with the same values in each run are one difference.
+void AddDifference(const RunFact& fact, const std::vector<std::string>& values,
+                   std::vector<RunDifference>* differences) {
+  const std::string kind =
+      absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ");
+  for (RunDifference& other : *differences) {
+    if (kind != "input " || other.values != values) continue;
+    absl::StrAppend(&other.what, ", ", fact.name);
+    return;
+  }
+  differences->push_back({kind + fact.name, values});
+}
+
+void CompareFacts(RunComparison* comparison) {
+  // In the order in which the runs first have them.
+  std::vector<RunFact> facts;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
+      values;
+  for (size_t i = 0; i < comparison->runs.size(); ++i) {
+    for (const RunFact& fact : comparison->runs[i].facts) {
+      auto& of_fact = values[{fact.kind, fact.name}];
+      if (of_fact.empty()) facts.push_back(fact);
+      of_fact.resize(comparison->runs.size());
+      of_fact[i] = fact.value;
     }
   }
-  CompareValues("stages that others lack", values, comparison);
+  std::map<std::string, int> counts;
+  for (const RunFact& fact : facts) {
+    const auto& of_fact = values[{fact.kind, fact.name}];
+    if (absl::c_count(of_fact, of_fact[0]) != of_fact.size()) {
+      AddDifference(fact, of_fact, &comparison->differences);
+    } else if (!fact.kind.empty()) {
+      ++counts[fact.kind];
+    } else if (!fact.value.empty()) {
+      comparison->same.push_back(absl::StrCat(fact.name, " ", fact.value));
+    }
+  }
+  for (const auto& [kind, count] : counts) {
+    comparison->same.push_back(CountText(count, kind));
+  }
 }
 
 // Returns 1 or -1 if the stage's figure is certainly better or worse than that
@@ -129,7 +88,8 @@ void CompareStages(RunComparison* comparison) {
 int Change(const Figure& figure, const ComparedStage* first,
            const ComparedStage& stage) {
   if (first == nullptr || first == &stage || figure.better == 0 ||
-      stage.verified_on.empty() || stage.verified_on != first->verified_on) {
+      stage.verified_on.empty() || stage.verified_on.count("") > 0 ||
+      stage.verified_on != first->verified_on) {
     return 0;
   }
   const auto before = first->figures.find(figure.key);
@@ -204,10 +164,10 @@ Table RunsTable(const std::vector<ComparedRun>& runs) {
   Table table;
   table.AddColumn("run", Table::kAlways);
   table.AddColumn("folder", Table::kAlways, /*left=*/true);
+  table.AddColumn("outcome", Table::kAlways, /*left=*/true);
   table.AddColumn("workflow", 3, /*left=*/true);
   table.AddColumn("started", 0, /*left=*/true);
   table.AddColumn("time", 1);
-  table.AddColumn("outcome", Table::kAlways, /*left=*/true);
   table.AddColumn("last compared", 2, /*left=*/true);
   table.AddColumn("times as fast", 5);
   table.AddColumn("times smaller", 4);
@@ -280,16 +240,38 @@ Table DifferencesTable(const std::vector<RunDifference>& differences) {
   return table;
 }
 
-bool HasChange(const Table& table) {
-  return absl::c_any_of(table.rows(), [](const auto& row) {
-    return absl::c_any_of(row, [](const StyledText& cell) {
-      return absl::StartsWith(cell.text, "better ") ||
-             absl::StartsWith(cell.text, "worse ");
-    });
-  });
-}
+// --- The parts of text and page.
 
-// --- HTML.
+// What is shown, in this order.
+struct Part {
+  std::string title;
+  Table table;
+  // What follows the table.
+  std::vector<std::string> sentences;
+};
+
+std::vector<Part> PartsOf(const RunComparison& comparison) {
+  const std::vector<ComparedRun>& runs = comparison.runs;
+  std::vector<Part> parts = {
+      {"Runs", RunsTable(runs), {}},
+      {"Stages",
+       StagesTable(runs),
+       {"A figure is called better or worse than that of run 1 if both are of "
+        "the same records and baseline and their 95 % intervals have nothing "
+        "in common."}},
+      {"What differs", DifferencesTable(comparison.differences), {}}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& remark : runs[i].remarks) {
+      parts[0].sentences.push_back(absl::StrCat("Run ", i + 1, ": ", remark));
+    }
+  }
+  if (comparison.differences.empty()) {
+    parts[2].sentences.push_back("Nothing that the runs were given differs.");
+  }
+  parts[2].sentences.push_back(
+      absl::StrCat("The same in all: ", absl::StrJoin(comparison.same, ", ")));
+  return parts;
+}
 
 std::string CellHtml(const StyledText& cell) {
   const std::string text = EscapedHtml(cell.text);
@@ -301,10 +283,11 @@ std::string CellHtml(const StyledText& cell) {
   return absl::StrCat("<span class=\"badge ", kind, "\">", text, "</span>");
 }
 
-std::string TableHtml(const Table& table, std::string_view caption) {
+std::string TableHtml(const Table& table, std::string_view label) {
   std::string html = absl::StrCat(
-      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"",
-      caption, "\"><table><caption>", caption, "</caption><thead><tr>");
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"",
+      label, "\"><table><thead><tr>");
   const auto& columns = table.columns();
   for (const Table::Column& column : columns) {
     if (column.width == 0) continue;
@@ -314,35 +297,16 @@ std::string TableHtml(const Table& table, std::string_view caption) {
   }
   absl::StrAppend(&html, "</tr></thead><tbody>\n");
   for (const std::vector<StyledText>& row : table.rows()) {
-    absl::StrAppend(&html, "<tr>");
-    for (size_t i = 0; i < row.size(); ++i) {
+    absl::StrAppend(&html, "<tr><th scope=\"row\" class=\"whole\">",
+                    CellHtml(row[0]), "</th>");
+    for (size_t i = 1; i < row.size(); ++i) {
       if (columns[i].width == 0) continue;
-      absl::StrAppend(&html,
-                      i == 0            ? "<th scope=\"row\">"
-                      : columns[i].left ? "<td class=\"left\">"
-                                        : "<td>",
-                      CellHtml(row[i]), i == 0 ? "</th>" : "</td>");
+      absl::StrAppend(&html, columns[i].left ? "<td class=\"left\">" : "<td>",
+                      CellHtml(row[i]), "</td>");
     }
     absl::StrAppend(&html, "</tr>\n");
   }
   return absl::StrCat(html, "</tbody></table></div>\n");
-}
-
-std::string Section(std::string_view title, std::string_view content) {
-  return absl::StrCat("<section class=\"card\"><h2>", title, "</h2>\n", content,
-                      "</section>\n");
-}
-
-std::string RemarksHtml(const std::vector<ComparedRun>& runs) {
-  std::string items;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string& remark : runs[i].remarks) {
-      absl::StrAppend(&items, "<li><b>run ", i + 1,
-                      "</b>: ", EscapedHtml(remark), "</li>\n");
-    }
-  }
-  if (items.empty()) return "";
-  return absl::StrCat("<ul class=\"problems\">", items, "</ul>\n");
 }
 
 // --- JSON.
@@ -358,25 +322,24 @@ std::string EstimateJson(const std::optional<Estimate>& estimate) {
 }
 
 std::string StageJson(const ComparedStage* first, const ComparedStage& stage) {
-  std::vector<std::pair<std::string, std::string>> members = {
-      {"name", JsonString(stage.name)},
-      {"state", JsonString(stage.state)},
-      {"verdict", stage.verdict.empty() ? "null" : JsonString(stage.verdict)},
-      {"seconds", JsonNumber(stage.seconds)},
-      {"bytes", stage.bytes ? absl::StrCat(*stage.bytes) : "null"}};
+  std::vector<std::pair<std::string, std::string>> figures;
   std::vector<std::string> better, worse;
   for (const Figure& figure : Figures()) {
     const auto found = stage.figures.find(figure.key);
-    members.emplace_back(figure.key, found == stage.figures.end()
-                                         ? "null"
-                                         : EstimateJson(found->second));
+    if (found == stage.figures.end()) continue;
+    figures.emplace_back(figure.key, EstimateJson(found->second));
     const int change = Change(figure, first, stage);
     if (change > 0) better.push_back(figure.key);
     if (change < 0) worse.push_back(figure.key);
   }
-  members.emplace_back("better", JsonArrayOf(better, JsonString));
-  members.emplace_back("worse", JsonArrayOf(worse, JsonString));
-  return JsonObject(members);
+  return JsonObject(
+      {{"name", JsonString(stage.name)},
+       {"state", JsonString(stage.state)},
+       {"verdict", stage.verdict.empty() ? "null" : JsonString(stage.verdict)},
+       {"bytes", stage.bytes ? absl::StrCat(*stage.bytes) : "null"},
+       {"figures", JsonObject(figures)},
+       {"better", JsonArrayOf(better, JsonString)},
+       {"worse", JsonArrayOf(worse, JsonString)}});
 }
 
 std::string RunJson(const ComparedRun& first, const ComparedRun& run) {
@@ -402,37 +365,18 @@ RunComparison CompareRuns(std::vector<ComparedRun> runs) {
   RunComparison comparison;
   comparison.runs = std::move(runs);
   CompareFacts(&comparison);
-  CompareInputs(&comparison);
-  CompareStages(&comparison);
   return comparison;
 }
 
 std::string ComparisonText(const RunComparison& comparison, int columns,
                            bool color) {
-  const std::vector<ComparedRun>& runs = comparison.runs;
-  std::string text = RunsTable(runs).Text(columns, color);
-  for (size_t i = 0; i < runs.size(); ++i) {
-    for (const std::string& remark : runs[i].remarks) {
-      AppendWrapped(absl::StrCat("run ", i + 1, ": ", remark), 2, &text);
+  std::string text;
+  for (const auto& [title, table, sentences] : PartsOf(comparison)) {
+    if (!text.empty()) absl::StrAppend(&text, "\n", title, ":\n");
+    if (!table.rows().empty()) text += table.Text(columns, color);
+    for (const std::string& sentence : sentences) {
+      AppendWrapped(sentence, 0, &text);
     }
-  }
-  const Table stages = StagesTable(runs);
-  if (!stages.rows().empty()) {
-    absl::StrAppend(&text, "\n", stages.Text(columns, color));
-  }
-  if (HasChange(stages)) AppendWrapped(kBetterOrWorse, 0, &text);
-  text += "\n";
-  if (comparison.differences.empty()) {
-    absl::StrAppend(&text, "Nothing differs in what was given to the runs.\n");
-  } else {
-    absl::StrAppend(
-        &text, "What differs:\n",
-        DifferencesTable(comparison.differences).Text(columns, color));
-  }
-  if (!comparison.same.empty()) {
-    AppendWrapped(
-        absl::StrCat("The same in all: ", absl::StrJoin(comparison.same, ", ")),
-        0, &text);
   }
   return text;
 }
@@ -455,36 +399,20 @@ std::string ComparisonJson(const RunComparison& comparison) {
 std::string ComparisonHtml(const RunComparison& comparison) {
   const std::string title =
       absl::StrCat(comparison.runs.size(), " runs side by side");
-  const Table stages = StagesTable(comparison.runs);
-  const std::string note =
-      HasChange(stages) ? absl::StrCat("<p class=\"quiet small\">",
-                                       EscapedHtml(kBetterOrWorse), "</p>\n")
-                        : "";
-  const std::string same =
-      comparison.same.empty()
-          ? ""
-          : absl::StrCat("<p class=\"quiet small space\">The same in all: ",
-                         EscapedHtml(absl::StrJoin(comparison.same, ", ")),
-                         "</p>\n");
-  const std::string differences =
-      comparison.differences.empty()
-          ? "<p>Nothing differs in what was given to the runs.</p>\n"
-          : TableHtml(DifferencesTable(comparison.differences),
-                      "What differs, and in which runs");
-  return HtmlPage(
-      absl::StrCat(title, " – Requant"), kRequantVersion,
-      absl::StrCat(
-          "<header class=\"top\"><div class=\"brand\"><b>Requant</b></div><h1>",
-          title, "</h1>\n", RemarksHtml(comparison.runs),
-          "</header>\n<main class=\"space\">\n",
-          Section("Runs", TableHtml(RunsTable(comparison.runs),
-                                    "Outcome, and speed and size of the last "
-                                    "stage against its baseline")),
-          stages.rows().empty()
-              ? ""
-              : Section("Stages",
-                        note + TableHtml(stages, "Every stage, run by run")),
-          Section("What differs", differences + same), "</main>\n"));
+  std::string body = absl::StrCat(
+      "<header class=\"top\"><div class=\"brand\"><b>Requant</b></div><h1>",
+      title, "</h1></header>\n<main class=\"space\">\n");
+  for (const auto& [name, table, sentences] : PartsOf(comparison)) {
+    absl::StrAppend(&body, "<section class=\"card\"><h2>", name, "</h2>\n");
+    if (!table.rows().empty()) body += TableHtml(table, name);
+    for (const std::string& sentence : sentences) {
+      absl::StrAppend(&body, "<p class=\"small space\">", EscapedHtml(sentence),
+                      "</p>\n");
+    }
+    body += "</section>\n";
+  }
+  return HtmlPage(absl::StrCat(title, " – Requant"), kRequantVersion,
+                  body + "</main>\n");
 }
 
 }  // namespace requant

@@ -9,7 +9,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,13 +22,21 @@ struct ComparedStage {
   // As in results.json; the verdict is empty if there is none.
   std::string state;
   std::string verdict;
-  double seconds = 0;
   std::optional<int64_t> bytes;
   // By the keys of Figures() (workflows/report/figures.h).
   std::map<std::string, Estimate> figures;
   // The digests of what its verification read, but for the graph itself.
   // Figures of stages for which they are the same can be compared.
   std::set<std::string> verified_on;
+};
+
+// Something that may differ between runs: a variable, a file that was read
+// ("input", whose value has its digest), a stage, a version.
+struct RunFact {
+  // Empty for facts that are single.
+  std::string kind;
+  std::string name;
+  std::string value;
 };
 
 struct ComparedRun {
@@ -46,13 +53,10 @@ struct ComparedRun {
   std::string final_stage;
   std::optional<Estimate> speed;
   std::optional<double> size_ratio;
-  // What may differ between runs, as a name and a value.
-  std::vector<std::pair<std::string, std::string>> facts;
-  // The files that it read, by digest: for what, and the path and size.
-  std::map<std::string, std::pair<std::string, std::string>> inputs;
+  std::vector<RunFact> facts;
 };
 
-// Something that is not the same in all runs.
+// Facts that are not the same in all runs.
 struct RunDifference {
   std::string what;
   // For each run, in their order; empty if it has none.
