@@ -119,7 +119,9 @@ GraphSummary SummarizeMetaGraph(const tensorflow::MetaGraphDef& meta);
 //   These inputs are no placeholders: …
 //   Most likely output: …            before TensorFlow's list of outputs
 //   Problem: …
-//   To go on: …                      with command lines that work as they are
+//   Records of yours, …              by which names they feed the model
+//   To go on: …                      with command lines that work as they are,
+//                                    the last one with records for RECORDS
 // Unlike in TensorFlow's, a graph with missing inputs is reported completely,
 // each device has a line, variable parameters are counted (from shapes), and
 // the arguments for benchmark_model, which is not part of this project, name

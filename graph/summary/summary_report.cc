@@ -325,57 +325,29 @@ const SignatureSummary* FedSignature(const GraphSummary& summary) {
   return &signature;
 }
 
-// A file of records as it suits the inputs, and what it has for each of them.
-std::pair<std::string_view, std::string_view> RecordsFor(
-    const SignatureSummary& signature) {
-  bool is_table = true, has_text = false;
-  for (const TensorSummary& input : signature.inputs) {
-    const std::vector<int64_t> sizes = *Dimensions(input);
-    is_table &= sizes.size() == 1 || (sizes.size() == 2 && sizes[1] == 1);
-    has_text |= input.type == tensorflow::DT_STRING;
-  }
-  if (is_table) return {"records.csv", "columns"};
-  if (has_text) return {"records.jsonl", "keys"};
-  return {"records.npz", "arrays"};
-}
-
-// Commands to paste into a shell in this order.
-struct NextCommands {
-  // Freeze and optimize the model.
-  std::vector<std::string> always;
-  // Quantizes it, given `records`, which says what they are.
-  std::string quantize;
-  std::string records;
-};
-
-void AddQuantize(const GraphSummary& summary, const std::string& graph_path,
-                 NextCommands* commands) {
+// Returns the command that quantizes the model, or "" if it is unknown what
+// feeds it.
+std::string QuantizeCommand(const GraphSummary& summary,
+                            const std::string& graph_path) {
   const SignatureSummary* const signature = FedSignature(summary);
-  if (signature == nullptr) return;
-  const auto [file, words] = RecordsFor(*signature);
-  commands->records = absl::StrCat(
-      "To quantize it, with your records in ", file, " (", words, ": ",
-      absl::StrJoin(Map(signature->inputs,
-                        [](const TensorSummary& input) { return input.key; }),
-                    ", "),
-      "):");
+  if (signature == nullptr) return "";
   const bool is_graph = summary.saved_model.empty();
   const std::string& path = is_graph ? graph_path : summary.saved_model;
-  commands->quantize = absl::StrCat(
+  return absl::StrCat(
       "requant quantize",
       OptionalFlag(is_graph ? "graph" : "saved_model", path),
       OptionalFlag("saved_model_tags", summary.saved_model_tags),
       OptionalFlag("signature",
                    signature->name == "serving_default" ? "" : signature->name),
-      " --data=", file,
+      " --data=RECORDS",
       OptionalFlag("output",
                    WithEnding(path, is_graph ? "int8.pb" : "int8/1")));
 }
 
-// Returns no commands if it is unknown how to go on.
-NextCommands CommandsFor(const GraphSummary& summary,
-                         const std::string& graph_path) {
-  NextCommands commands;
+// Returns commands to paste into a shell in this order, which freeze, optimize
+// and quantize the model, or none if it is unknown how.
+std::vector<std::string> NextCommands(const GraphSummary& summary,
+                                      const std::string& graph_path) {
   const bool freezes = !summary.variables.empty();
   if (summary.chosen_outputs.empty() || !summary.invalid_inputs.empty() ||
       !summary.problems.empty() || !CanBeListed(summary.chosen_outputs) ||
@@ -383,25 +355,27 @@ NextCommands CommandsFor(const GraphSummary& summary,
           Map(summary.chosen_inputs,
               [](const TensorSummary& input) { return input.name; })) ||
       !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
-    return commands;
+    return {};
   }
-  AddQuantize(summary, graph_path, &commands);
-  if (!freezes) {
-    commands.always = {TransformCommand(summary, graph_path,
-                                        WithEnding(graph_path, "optimized.pb"),
-                                        summary.saved_model_tags)};
-    return commands;
+  std::vector<std::string> commands;
+  if (freezes) {
+    const std::string frozen = WithEnding(summary.saved_model, "frozen.pb");
+    commands = {
+        absl::StrCat("requant freeze --input_saved_model_dir=",
+                     ShellQuoted(summary.saved_model),
+                     OptionalFlag("saved_model_tags", summary.saved_model_tags),
+                     " --output_node_names=",
+                     ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
+                     " --output_graph=", ShellQuoted(frozen)),
+        TransformCommand(summary, frozen,
+                         WithEnding(summary.saved_model, "optimized.pb"), "")};
+  } else {
+    commands = {TransformCommand(summary, graph_path,
+                                 WithEnding(graph_path, "optimized.pb"),
+                                 summary.saved_model_tags)};
   }
-  const std::string frozen = WithEnding(summary.saved_model, "frozen.pb");
-  commands.always = {
-      absl::StrCat("requant freeze --input_saved_model_dir=",
-                   ShellQuoted(summary.saved_model),
-                   OptionalFlag("saved_model_tags", summary.saved_model_tags),
-                   " --output_node_names=",
-                   ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
-                   " --output_graph=", ShellQuoted(frozen)),
-      TransformCommand(summary, frozen,
-                       WithEnding(summary.saved_model, "optimized.pb"), "")};
+  const std::string quantize = QuantizeCommand(summary, graph_path);
+  if (!quantize.empty()) commands.push_back(quantize);
   return commands;
 }
 
@@ -436,13 +410,20 @@ std::string TextReport(const GraphSummary& summary,
                   "To use with tensorflow/tools/benchmark:benchmark_model try "
                   "these arguments:\n",
                   BenchmarkArguments(summary, graph_path), "\n");
-  const NextCommands commands = CommandsFor(summary, graph_path);
-  if (!commands.always.empty()) {
-    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands.always, "\n"),
-                    "\n");
-    if (!commands.quantize.empty()) {
-      absl::StrAppend(&text, commands.records, "\n", commands.quantize, "\n");
+  const std::vector<std::string> commands = NextCommands(summary, graph_path);
+  if (!commands.empty()) {
+    if (absl::StartsWith(commands.back(), "requant quantize")) {
+      absl::StrAppend(
+          &text,
+          "Records of yours, as CSV, JSON lines, .npz or TFRecord files, feed "
+          "it by these names: ",
+          absl::StrJoin(
+              Map(FedSignature(summary)->inputs,
+                  [](const TensorSummary& input) { return input.key; }),
+              ", "),
+          "\n");
     }
+    absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands, "\n"), "\n");
   } else if (!summary.variables.empty()) {
     absl::StrAppend(&text,
                     "To go on, freeze the variables: requant freeze takes the "
@@ -458,8 +439,6 @@ std::string JsonReport(const GraphSummary& summary,
     return JsonObject(
         {{"node", JsonString(edge.first)}, {"input", JsonString(edge.second)}});
   };
-  NextCommands commands = CommandsFor(summary, graph_path);
-  if (!commands.quantize.empty()) commands.always.push_back(commands.quantize);
   Members members = {
       {"graph", JsonString(graph_path)},
       {"nodes", absl::StrCat(summary.nodes)},
@@ -478,7 +457,7 @@ std::string JsonReport(const GraphSummary& summary,
       {"invalid_inputs", JsonArrayOf(summary.invalid_inputs, invalid)},
       {"problems", JsonArrayOf(summary.problems, JsonString)},
       {"benchmark_model", JsonString(BenchmarkArguments(summary, graph_path))},
-      {"commands", JsonArrayOf(commands.always, JsonString)}};
+      {"commands", JsonArrayOf(NextCommands(summary, graph_path), JsonString)}};
   if (structure != nullptr) {
     const std::vector<int> order = GraphWiring(*structure).ExecutionOrder();
     members.emplace_back("structure", JsonArrayOf(order, [&](int node) {

@@ -41,18 +41,6 @@ ProgramHelp CompareHelp() {
           "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage."};
 }
 
-// Refuses to change a file of a run, of which its manifest has the digest.
-absl::Status CheckPage(const std::vector<std::string>& folders) {
-  if (FLAGS_output.empty()) return absl::OkStatus();
-  std::vector<std::string> files;
-  for (const std::string& folder : folders) {
-    for (const char* file : {kManifestFile, kReportFile, kResultsFile}) {
-      files.push_back(absl::StrCat(folder, "/", file));
-    }
-  }
-  return CheckDistinct(files, {FLAGS_output});
-}
-
 }  // namespace
 
 const std::string& OutputFlag() { return FLAGS_output; }
@@ -71,19 +59,24 @@ int RunCompareRunsCommand(const std::vector<std::string>& args) {
   }
   int exit_code = kExitOk;
   std::vector<ComparedRun> runs;
+  std::vector<std::string> files;
   for (const std::string& folder : folders) {
     absl::StatusOr<ComparedRun> run = ReadRun(folder);
     if (run.ok()) {
       runs.push_back(*std::move(run));
+      files.push_back(absl::StrCat(folder, "/", kResultsFile));
     } else {
       exit_code = ReportFailure(kCompareProgram, run.status());
     }
   }
   if (exit_code != kExitOk) return exit_code;
   const RunComparison comparison = CompareRuns(std::move(runs));
-  absl::Status written = CheckPage(folders);
-  if (written.ok() && !FLAGS_output.empty()) {
-    written = WriteFileAtomically(FLAGS_output, ComparisonHtml(comparison));
+  absl::Status written;
+  if (!OutputFlag().empty()) {
+    written = CheckDistinct(files, {OutputFlag()});
+    if (written.ok()) {
+      written = WriteFileAtomically(OutputFlag(), ComparisonHtml(comparison));
+    }
   }
   if (!written.ok()) return ReportFailure(kCompareProgram, written);
   const bool tty = isatty(STDOUT_FILENO) != 0;

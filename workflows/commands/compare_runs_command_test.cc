@@ -67,11 +67,11 @@ TEST_F(CompareRunsCommand, RefusesInASentenceForEachFolderAndWritesNothing) {
   EXPECT_THAT(Compare({passed_, one_, "--format=dot"}), Exits(2));
 }
 
-TEST_F(CompareRunsCommand, ChangesNoFileOfARun) {
-  const std::string before = folder_.Read("one/report.html");
-  EXPECT_THAT(Compare({passed_, one_, "--output=" + one_ + "/report.html"}),
+TEST_F(CompareRunsCommand, DoesNotOverwriteTheResultsThatItReads) {
+  const std::string before = folder_.Read("one/results.json");
+  EXPECT_THAT(Compare({passed_, one_, "--output=" + one_ + "/results.json"}),
               Exits(1));
-  EXPECT_EQ(folder_.Read("one/report.html"), before);
+  EXPECT_EQ(folder_.Read("one/results.json"), before);
 }
 
 }  // namespace

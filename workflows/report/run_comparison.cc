@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
@@ -133,23 +134,6 @@ const char* TitleOf(const Figure& figure) {
   return figure.is_ratio ? "speed" : figure.column.title;
 }
 
-// The titles and the importance of figures are those of the table at a run's
-// end.
-void AddFigureColumns(Table* table) {
-  for (const Figure& figure : Figures()) {
-    if (TitleOf(figure) == nullptr) continue;
-    table->AddColumn(TitleOf(figure), figure.column.importance);
-  }
-}
-
-void AddFigureCells(const ComparedStage* first, const ComparedStage& stage,
-                    std::vector<StyledText>* cells) {
-  for (const Figure& figure : Figures()) {
-    if (TitleOf(figure) == nullptr) continue;
-    cells->push_back(FigureCell(figure, first, stage));
-  }
-}
-
 std::string RatioText(const std::optional<Estimate>& ratio) {
   if (!ratio) return "";
   std::string text = absl::StrFormat("%.2f", ratio->value);
@@ -193,7 +177,11 @@ Table StagesTable(const std::vector<ComparedRun>& runs) {
   Table table;
   table.AddColumn("stage", Table::kAlways, /*left=*/true);
   table.AddColumn("run", Table::kAlways);
-  AddFigureColumns(&table);
+  // As in the table at a run's end.
+  for (const Figure& figure : Figures()) {
+    if (TitleOf(figure) == nullptr) continue;
+    table.AddColumn(TitleOf(figure), figure.column.importance);
+  }
   table.AddColumn("size", 4);
   table.AddColumn("result", Table::kAlways, /*left=*/true);
   for (const std::string& name : StageNames(runs)) {
@@ -205,7 +193,10 @@ Table StagesTable(const std::vector<ComparedRun>& runs) {
       is_compared |= !stage->figures.empty() || stage->bytes ||
                      Outcome(stage->state).style != Style::kPlain;
       std::vector<StyledText> cells = {{name}, {absl::StrCat(i + 1)}};
-      AddFigureCells(FindStage(runs[0], name), *stage, &cells);
+      for (const Figure& figure : Figures()) {
+        if (TitleOf(figure) == nullptr) continue;
+        cells.push_back(FigureCell(figure, FindStage(runs[0], name), *stage));
+      }
       cells.push_back({stage->bytes ? SizeText(*stage->bytes) : ""});
       cells.push_back(
           Outcome(stage->verdict.empty() ? stage->state : stage->verdict));

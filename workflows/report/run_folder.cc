@@ -486,7 +486,7 @@ absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
                            std::vector<std::string> made) {
   const std::vector<std::pair<std::string, std::string>> files = {
       {kCommandsFile, commands},
-      {kReportFile, ReportHtml(record)},
+      {"report.html", ReportHtml(record)},
       {kResultsFile, IndentedJson(ResultsJson(record))},
       {"results.csv", ResultsCsv(record)},
       {EventFileName(record), EventFile(record)},

@@ -21,7 +21,6 @@ namespace requant {
 
 inline constexpr char kCommandsFile[] = "commands.sh";
 inline constexpr char kManifestFile[] = "manifest.json";
-inline constexpr char kReportFile[] = "report.html";
 inline constexpr char kResultsFile[] = "results.json";
 
 // --- The folder.
