@@ -35,7 +35,7 @@ TEST_F(CompareRunsCommand, ShowsRunsOfDifferentWorkflows) {
   const ProgramRun run = Compare({passed_, one_, "--output=" + page});
   EXPECT_THAT(run, Exits(0));
   EXPECT_THAT(run.out,
-              AllOf(HasSubstr("Run 2: stage freeze was failed: model: no "
+              AllOf(HasSubstr("Run 2: stage freeze failed: model: no "
                               "SavedModel there"),
                     HasSubstr("What differs:\n"), HasSubstr("stage summarize"),
                     HasSubstr("The same in all: ")));

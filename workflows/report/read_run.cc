@@ -133,9 +133,9 @@ void AddRemarks(const Value& stage, ComparedRun* run) {
     const std::string verdict = TextAt(gate, "verdict");
     if (verdict != "fail" && verdict != "inconclusive") continue;
     run->remarks.push_back(
-        absl::StrCat(verdict == "fail" ? "a gate of stage " : "stage ", name,
-                     verdict == "fail" ? " failed, " : " is not certain, ",
-                     TextAt(gate, "name"), ": ", TextAt(gate, "sentence")));
+        absl::StrCat("gate ", TextAt(gate, "name"), " of stage ", name,
+                     verdict == "fail" ? " failed: " : " is not certain: ",
+                     TextAt(gate, "sentence")));
   }
   for (const char* part : {"work", "verification/work", "benchmark/work"}) {
     const std::string state = TextAt(stage, absl::StrCat(part, "/state"));
@@ -143,9 +143,11 @@ void AddRemarks(const Value& stage, ComparedRun* run) {
       continue;
     }
     const std::string why = TextAt(stage, absl::StrCat(part, "/message"));
-    run->remarks.push_back(absl::StrCat("stage ", name,
-                                        state == "running" ? " is " : " was ",
-                                        state, why.empty() ? "" : ": ", why));
+    const std::string_view verb = state == "failed"    ? " "
+                                  : state == "running" ? " is "
+                                                       : " was ";
+    run->remarks.push_back(absl::StrCat("stage ", name, verb, state,
+                                        why.empty() ? "" : ": ", why));
   }
 }
 

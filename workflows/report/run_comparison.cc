@@ -160,10 +160,10 @@ Table RunsTable(const std::vector<ComparedRun>& runs) {
     table.AddRow(
         {{absl::StrCat(i + 1)},
          {run.path},
+         Outcome(run.outcome),
          {run.workflow},
          {run.started.substr(0, run.started.find('.'))},
          {HumanDuration(run.seconds)},
-         Outcome(run.outcome),
          {run.final_stage},
          {RatioText(run.speed)},
          {run.size_ratio ? absl::StrFormat("%.2f", *run.size_ratio) : ""}});
@@ -288,7 +288,8 @@ std::string TableHtml(const Table& table, std::string_view label) {
   }
   absl::StrAppend(&html, "</tr></thead><tbody>\n");
   for (const std::vector<StyledText>& row : table.rows()) {
-    absl::StrAppend(&html, "<tr><th scope=\"row\" class=\"whole\">",
+    absl::StrAppend(&html, "<tr><th scope=\"row\"",
+                    columns[0].left ? " class=\"whole\">" : ">",
                     CellHtml(row[0]), "</th>");
     for (size_t i = 1; i < row.size(); ++i) {
       if (columns[i].width == 0) continue;

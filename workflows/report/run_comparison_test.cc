@@ -179,11 +179,11 @@ TEST_F(CompareRunsTest, SaysWhyARunDidNotPass) {
   const RunComparison comparison =
       Compare({RefusedRun(), InterruptedRun(), OneStageRun(), unfinished});
   EXPECT_THAT(comparison.runs[0].remarks,
-              Contains(StartsWith("a gate of stage fuse failed, ")));
+              Contains(HasSubstr(" of stage fuse failed: ")));
   EXPECT_THAT(comparison.runs[1].remarks,
               Contains("stage freeze_min was interrupted"));
   EXPECT_THAT(comparison.runs[2].remarks,
-              ElementsAre("stage freeze was failed: model: no SavedModel "
+              ElementsAre("stage freeze failed: model: no SavedModel "
                           "there: saved_model.pb is missing"));
   EXPECT_THAT(comparison.runs[3].remarks, Contains("it has not ended"));
 }
@@ -227,6 +227,21 @@ TEST_F(CompareRunsTest, RefusesWhatIsNoRunInOneSentence) {
               HasSubstr("it has no results.json"));
   EXPECT_THAT(std::string(ReadRun(folder_.Path("none")).status().message()),
               HasSubstr("has one when it has ended"));
+}
+
+TEST_F(CompareRunsTest, ShowsWhatTheTitlesSay) {
+  const std::string text =
+      ComparisonText(Compare({PassedRun(), RefusedRun()}), 0, false);
+  const std::vector<std::string> lines = absl::StrSplit(text, '\n');
+  for (const auto& [title, cell] :
+       {std::pair("outcome", "gate failed"), std::pair("workflow", "wide_deep"),
+        std::pair("last compared", "fuse")}) {
+    const size_t column = lines[0].find(title);
+    ASSERT_NE(column, std::string::npos) << title;
+    EXPECT_EQ(lines[2].find(cell), column) << lines[2];
+  }
+  EXPECT_THAT(text,
+              testing::ContainsRegex("\nfuse +2 +[0-9.]+ % .* MB +fail\n"));
 }
 
 TEST_F(CompareRunsTest, DropsColumnsOnANarrowTerminal) {
