@@ -161,16 +161,16 @@ bool IsInternalSignature(std::string_view name) {
   return absl::StartsWith(name, "__");
 }
 
-// Returns whether both have tensors of the same keys, types and shapes.
-bool AreAlike(const std::vector<TensorSummary>& a,
-              const std::vector<TensorSummary>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const TensorSummary& x, const TensorSummary& y) {
-                      return x.key == y.key && x.type == y.type &&
-                             x.has_shape == y.has_shape &&
-                             x.shape.SerializeAsString() ==
-                                 y.shape.SerializeAsString();
-                    });
+// Returns a text that is the same for tensors of the same keys, types and
+// shapes.
+std::string Interface(const std::vector<TensorSummary>& tensors) {
+  std::string text;
+  for (const TensorSummary& tensor : tensors) {
+    absl::StrAppend(&text, tensor.key.size(), " ", tensor.key, " ", tensor.type,
+                    " ", tensor.has_shape, tensor.shape.ShortDebugString(),
+                    "\n");
+  }
+  return text;
 }
 
 SignatureSummary SummarizeSignature(const std::string& name,
@@ -254,17 +254,13 @@ void Summarizer::CollectSignatures(const MetaGraphDef& meta) {
                    [&](const SignatureSummary& a, const SignatureSummary& b) {
                      return order(a) < order(b);
                    });
+  std::map<std::pair<std::string, std::string>, std::string> earlier;
   for (SignatureSummary& signature : summary_.signatures) {
-    for (const SignatureSummary& earlier : summary_.signatures) {
-      if (&earlier == &signature) break;
-      if (signature.inputs.empty() ||
-          !AreAlike(earlier.inputs, signature.inputs) ||
-          !AreAlike(earlier.outputs, signature.outputs)) {
-        continue;
-      }
-      signature.same_as = earlier.name;
-      break;
-    }
+    if (signature.inputs.empty()) continue;
+    const auto [found, is_new] = earlier.emplace(
+        std::pair(Interface(signature.inputs), Interface(signature.outputs)),
+        signature.name);
+    if (!is_new) signature.same_as = found->second;
   }
 }
 

@@ -29,16 +29,21 @@ namespace {
 constexpr char kCompareProgram[] = "requant compare_runs";
 
 ProgramHelp CompareHelp() {
-  return {kCompareProgram,
-          "shows several runs side by side: their verdicts and figures, stage "
-          "by stage, and what differed: files that they read, variables, "
-          "versions, CPU. A RUN is a run's folder. Figures are called better "
-          "or worse than the first run's only where that is certain.",
-          "requant compare_runs RUN RUN...\n"
-          "requant compare_runs out/wide_deep/latest out/wide_deep_fast/latest "
-          "--output=compare.html",
-          {OutputFormatFlagFile(), OutputFlagFile()},
-          "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage."};
+  ProgramHelp help;
+  help.name = kCompareProgram;
+  help.summary =
+      "shows several runs side by side: their verdicts and figures, stage by "
+      "stage, and what differed: files that they read, variables, versions, "
+      "CPU. A RUN is a run's folder. Figures are called better or worse than "
+      "the first run's only where that is certain.";
+  help.usage =
+      "requant compare_runs RUN RUN...\n"
+      "requant compare_runs out/wide_deep/latest out/wide_deep_fast/latest "
+      "--output=compare.html";
+  help.flag_files = {OutputFormatFlagFile(), OutputFlagFile()};
+  help.aliases = {{"out", "output"}};
+  help.footer = "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage.";
+  return help;
 }
 
 }  // namespace

@@ -95,8 +95,9 @@ std::string ShippedWorkflowsText(const WorkflowPlaces& places) {
   if (!folder.ok()) return "";
   std::string text;
   for (const std::string& name : WorkflowsIn(*folder)) {
-    const absl::StatusOr<std::string> content =
-        ReadFile(absl::StrCat(*folder, "/", name, kEnding), kMaxBytes);
+    const std::string path = absl::StrCat(*folder, "/", name, kEnding);
+    if (!IsFile(path)) continue;
+    const absl::StatusOr<std::string> content = ReadFile(path, kMaxBytes);
     // What is wrong with a file is said when it is run.
     Workflow workflow;
     if (content.ok()) {

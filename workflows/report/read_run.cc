@@ -30,6 +30,8 @@ using Values = google::protobuf::RepeatedPtrField<Value>;
 constexpr std::string_view kResultsFormat = "requant results 1";
 // The results of a run with thousands of stages and layers are smaller.
 constexpr int64_t kMaxResultBytes = 64 << 20;
+// No workflow has more.
+constexpr int kMostStages = 1000;
 // As many digits of a digest as tell files apart for people.
 constexpr size_t kShownDigits = 12;
 
@@ -210,7 +212,8 @@ absl::StatusOr<Value> ParseResults(const std::string& path,
   }
   if (TextAt(results, "format") != kResultsFormat ||
       TextAt(results, "outcome").empty() ||
-      !At(results, "stages").has_list_value()) {
+      !At(results, "stages").has_list_value() ||
+      ListAt(results, "stages").size() > kMostStages) {
     return NoRun(path,
                  absl::StrCat("does not hold a run's results: it lacks "
                               "the format \"",

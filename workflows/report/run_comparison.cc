@@ -42,19 +42,6 @@ std::vector<std::string> StageNames(const std::vector<ComparedRun>& runs) {
   return names;
 }
 
-// Facts of one kind with the same values in each run are one difference.
-void AddDifference(const RunFact& fact, const std::vector<std::string>& values,
-                   std::vector<RunDifference>* differences) {
-  const std::string kind =
-      absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ");
-  for (RunDifference& other : *differences) {
-    if (kind != "input " || other.values != values) continue;
-    absl::StrAppend(&other.what, ", ", fact.name);
-    return;
-  }
-  differences->push_back({kind + fact.name, values});
-}
-
 void CompareFacts(RunComparison* comparison) {
   // In the order in which the runs first have them.
   std::vector<RunFact> facts;
@@ -69,10 +56,22 @@ void CompareFacts(RunComparison* comparison) {
     }
   }
   std::map<std::string, int> counts;
+  // Files that many stages read are one difference: its place, by the values.
+  std::map<std::vector<std::string>, size_t> inputs;
+  std::vector<RunDifference>& differences = comparison->differences;
   for (const RunFact& fact : facts) {
     const auto& of_fact = values[{fact.kind, fact.name}];
     if (absl::c_count(of_fact, of_fact[0]) != of_fact.size()) {
-      AddDifference(fact, of_fact, &comparison->differences);
+      const auto [found, is_new] =
+          fact.kind == "input" ? inputs.emplace(of_fact, differences.size())
+                               : std::pair(inputs.end(), true);
+      if (is_new) {
+        differences.push_back(
+            {absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ", fact.name),
+             of_fact});
+      } else {
+        absl::StrAppend(&differences[found->second].what, ", ", fact.name);
+      }
     } else if (!fact.kind.empty()) {
       ++counts[fact.kind];
     } else if (!fact.value.empty()) {

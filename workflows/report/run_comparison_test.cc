@@ -220,9 +220,14 @@ TEST_F(CompareRunsTest, RefusesWhatIsNoRunInOneSentence) {
   // What has another type than it should is unknown.
   folder_.Write("typed/results.json",
                 R"({"format": "requant results 1", "outcome": "passed",
-                    "stages": [7, {"name": {}, "figures": [1]}],
-                    "variables": "x", "tool": null})");
-  EXPECT_OK(ReadRun(folder_.Path("typed")).status());
+                    "stages": [7, {"name": {}, "figures": [1]},
+                      {"figures": {"accuracy": -1e300, "bytes": 1e300,
+                                   "records_per_second": 1e300}}],
+                    "variables": "x", "tool": null, "seconds": 1e300})");
+  const auto typed = ReadRun(folder_.Path("typed"));
+  ASSERT_OK(typed.status());
+  EXPECT_THAT(ComparisonText(CompareRuns({*typed, *typed}), 0, false),
+              HasSubstr("Nothing that the runs were given differs."));
   EXPECT_THAT(std::string(ReadRun(folder_.Path("")).status().message()),
               HasSubstr("it has no results.json"));
   EXPECT_THAT(std::string(ReadRun(folder_.Path("none")).status().message()),
