@@ -251,6 +251,7 @@ absl::StatusOr<ComparedRun> ReadRun(const std::string& folder) {
   AddFacts(results, &run);
   AddManifest(folder, text, &run);
   for (const Value& baseline : ListAt(results, "baselines")) {
+    AddRemarks(baseline, &run);
     AddInputs(TextAt(baseline, "name"), At(baseline, "work/inputs"), &run);
   }
   for (const Value& stage : ListAt(results, "stages")) {

@@ -258,8 +258,10 @@ std::vector<Part> PartsOf(const RunComparison& comparison) {
   if (comparison.differences.empty()) {
     parts[2].sentences.push_back("Nothing that the runs were given differs.");
   }
-  parts[2].sentences.push_back(
-      absl::StrCat("The same in all: ", absl::StrJoin(comparison.same, ", ")));
+  if (!comparison.same.empty()) {
+    parts[2].sentences.push_back(absl::StrCat(
+        "The same in all: ", absl::StrJoin(comparison.same, ", ")));
+  }
   return parts;
 }
 

@@ -176,8 +176,12 @@ TEST_F(CompareRunsTest, JudgesNothingOnOtherRecordsOrUnknownOnes) {
 TEST_F(CompareRunsTest, SaysWhyARunDidNotPass) {
   RunRecord unfinished = PassedRun();
   unfinished.set_outcome(RunRecord::UNKNOWN);
-  const RunComparison comparison =
-      Compare({RefusedRun(), InterruptedRun(), OneStageRun(), unfinished});
+  RunRecord baseline = PassedRun();
+  baseline.mutable_baseline(0)->set_name("raw/baseline");
+  baseline.mutable_baseline(0)->mutable_work()->set_state(TaskRecord::FAILED);
+  baseline.mutable_baseline(0)->mutable_work()->set_message("no memory");
+  const RunComparison comparison = Compare(
+      {RefusedRun(), InterruptedRun(), OneStageRun(), unfinished, baseline});
   EXPECT_THAT(comparison.runs[0].remarks,
               Contains(HasSubstr(" of stage fuse failed: ")));
   EXPECT_THAT(comparison.runs[1].remarks,
@@ -186,6 +190,8 @@ TEST_F(CompareRunsTest, SaysWhyARunDidNotPass) {
               ElementsAre("stage freeze failed: model: no SavedModel "
                           "there: saved_model.pb is missing"));
   EXPECT_THAT(comparison.runs[3].remarks, Contains("it has not ended"));
+  EXPECT_THAT(comparison.runs[4].remarks,
+              Contains("stage raw/baseline failed: no memory"));
 }
 
 TEST_F(CompareRunsTest, SaysThatResultsAreNotAsTheRunWroteThem) {
