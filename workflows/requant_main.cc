@@ -34,6 +34,10 @@ const std::vector<Command>& OwnCommands() {
   static const auto* commands = new std::vector<Command>{
       {"cache", "what runs keep so as not to do it twice: size, list, prune",
        RunCacheCommand},
+      {"compare_runs", "several runs side by side, and what differed",
+       RunCompareRunsCommand},
+      {"completion", "a script with which bash or zsh completes command lines",
+       RunCompletionCommand},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
       {"plan", "what a workflow would do, and whether it can", RunPlanCommand},

@@ -70,12 +70,6 @@ class Table {
   // Adds a row with one cell for each column.
   void AddRow(std::vector<StyledText> cells);
 
-  // Returns the titles and the rows, a line each. Columns without any text are
-  // left out, and so are the least important ones while the table is wider than
-  // `width`; 0 means no limit. Cells are never truncated.
-  std::string Text(int width, bool color) const;
-
- private:
   struct Column {
     std::string title;
     int importance = 0;
@@ -83,7 +77,15 @@ class Table {
     // The width of the widest cell.
     int width = 0;
   };
+  const std::vector<Column>& columns() const { return columns_; }
+  const std::vector<std::vector<StyledText>>& rows() const { return rows_; }
 
+  // Returns the titles and the rows, a line each. Columns without any text are
+  // left out, and so are the least important ones while the table is wider than
+  // `width`; 0 means no limit. Cells are never truncated.
+  std::string Text(int width, bool color) const;
+
+ private:
   void AppendRow(const std::vector<StyledText>& cells,
                  const std::vector<Column>& columns, bool color,
                  std::string* text) const;

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "graph/graph_index.h"
 #include "graph/graph_wiring.h"
+#include "graph/signature_names.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/function.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -160,6 +161,24 @@ bool IsInternalSignature(std::string_view name) {
   return absl::StartsWith(name, "__");
 }
 
+// Returns a text that is the same for tensors of the same keys, types and
+// shapes.
+std::string Interface(const std::vector<TensorSummary>& tensors) {
+  std::string text;
+  for (const TensorSummary& tensor : tensors) {
+    absl::StrAppend(&text, tensor.key.size(), " ", tensor.key, " ", tensor.type,
+                    " ", tensor.has_shape, tensor.shape.ShortDebugString(),
+                    "\n");
+  }
+  return text;
+}
+
+SignatureSummary SummarizeSignature(const std::string& name,
+                                    const tensorflow::SignatureDef& signature) {
+  return {name, signature.method_name(), SummarizeTensors(signature.inputs()),
+          SummarizeTensors(signature.outputs()), ""};
+}
+
 class Summarizer {
  public:
   explicit Summarizer(const GraphDef& graph)
@@ -169,6 +188,7 @@ class Summarizer {
     summary_.nodes = graph_.node_size();
     summary_.functions = graph_.library().function_size();
     if (meta != nullptr) CollectSignatures(*meta);
+    summary_.kept_signature = SummarizeSignature("", KeptSignature(graph_));
     CollectOutputs();
     needed_ = NeededByChosenOutputs();
     CollectInputs();
@@ -210,11 +230,7 @@ void Summarizer::CollectSignatures(const MetaGraphDef& meta) {
     by_name[name] = &signature;
   }
   for (const auto& [name, signature] : by_name) {
-    SignatureSummary summary;
-    summary.name = name;
-    summary.method = signature->method_name();
-    summary.inputs = SummarizeTensors(signature->inputs());
-    summary.outputs = SummarizeTensors(signature->outputs());
+    SignatureSummary summary = SummarizeSignature(name, *signature);
     for (auto* tensors : {&summary.inputs, &summary.outputs}) {
       for (TensorSummary& tensor : *tensors) {
         const int node = NodeOf(tensor.name);
@@ -238,6 +254,14 @@ void Summarizer::CollectSignatures(const MetaGraphDef& meta) {
                    [&](const SignatureSummary& a, const SignatureSummary& b) {
                      return order(a) < order(b);
                    });
+  std::map<std::pair<std::string, std::string>, std::string> earlier;
+  for (SignatureSummary& signature : summary_.signatures) {
+    if (signature.inputs.empty()) continue;
+    const auto [found, is_new] = earlier.emplace(
+        std::pair(Interface(signature.inputs), Interface(signature.outputs)),
+        signature.name);
+    if (!is_new) signature.same_as = found->second;
+  }
 }
 
 void Summarizer::CollectOutputs() {
@@ -257,7 +281,11 @@ void Summarizer::CollectOutputs() {
     const OutputSummary summary{node.name(), node.op(), output.tier,
                                 output.points};
     if (output.terminal) summary_.outputs.push_back(summary);
-    if (output.tier >= OutputTier::kForward &&
+    const auto signature = signature_nodes.find(output.node);
+    const bool is_repeated =
+        signature != signature_nodes.end() &&
+        !summary_.signatures[signature->second].same_as.empty();
+    if (output.tier >= OutputTier::kForward && !is_repeated &&
         summary_.likely_outputs.size() < kLikelyOutputs) {
       summary_.likely_outputs.push_back(summary);
     }

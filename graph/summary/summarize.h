@@ -39,6 +39,9 @@ struct SignatureSummary {
   // The tensors by key. A sparse tensor gives three, "key/values" and so on.
   std::vector<TensorSummary> inputs;
   std::vector<TensorSummary> outputs;
+  // An earlier signature whose inputs and outputs are the same in all but the
+  // nodes, such as Keras's "serving_default" for "serve", or "".
+  std::string same_as;
 };
 
 struct OutputSummary {
@@ -60,6 +63,8 @@ struct GraphSummary {
   // A SavedModel's signatures, starting with the default one:
   // "serving_default", or else the first by name that has outputs.
   std::vector<SignatureSummary> signatures;
+  // The signature of which a graph kept the names (graph/signature_names.h).
+  SignatureSummary kept_signature;
 
   // All Placeholders: first those that signatures name, then those that the
   // chosen outputs need, then the others, each group in graph order. A graph
@@ -75,7 +80,8 @@ struct GraphSummary {
   // The unused nodes that TensorFlow's summarize_graph lists, best first.
   std::vector<OutputSummary> outputs;
   // The best few of these and of the nodes that only training reads, but never
-  // an auxiliary or unconnected one.
+  // an auxiliary or unconnected one, nor one of a signature like an earlier
+  // one.
   std::vector<OutputSummary> likely_outputs;
 
   // What a command line should name: the first signature's tensors, or else the
@@ -113,7 +119,9 @@ GraphSummary SummarizeMetaGraph(const tensorflow::MetaGraphDef& meta);
 //   These inputs are no placeholders: …
 //   Most likely output: …            before TensorFlow's list of outputs
 //   Problem: …
-//   To go on: …                      with command lines that work as they are
+//   Records of yours, …              by which names they feed the model
+//   To go on: …                      with command lines that work as they are,
+//                                    the last one with records for RECORDS
 // Unlike in TensorFlow's, a graph with missing inputs is reported completely,
 // each device has a line, variable parameters are counted (from shapes), and
 // the arguments for benchmark_model, which is not part of this project, name

@@ -85,6 +85,11 @@ void AppendSignatures(const GraphSummary& summary, std::string* text) {
                                 ", "),
                   "\n");
   for (const SignatureSummary& signature : summary.signatures) {
+    if (!signature.same_as.empty()) {
+      absl::StrAppend(text, "Signature ", Printable(signature.name),
+                      " has the inputs and outputs of ",
+                      Printable(signature.same_as), "\n");
+    }
     for (const auto& [kind, tensors] :
          {std::pair("input", &signature.inputs),
           std::pair("output", &signature.outputs)}) {
@@ -138,15 +143,14 @@ std::string NameOf(const TensorSummary& tensor) {
   return Printable(tensor.name);
 }
 
-// Turns "a/graph.pb" into "a/graph_ENDING.pb", "saved/" into "saved_ENDING.pb".
+// Turns "a/graph.pb" into "a/graph_ENDING", "saved/" into "saved_ENDING".
 std::string WithEnding(std::string_view path, std::string_view ending) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t dot = path.rfind('.');
   const size_t slash = path.rfind('/');
   const bool extension = dot != std::string_view::npos && dot > 0 &&
                          (slash == std::string_view::npos || dot > slash + 1);
-  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending,
-                      ".pb");
+  return absl::StrCat(extension ? path.substr(0, dot) : path, "_", ending);
 }
 
 // Returns whether these names can be listed in a flag.
@@ -283,8 +287,65 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
-// Returns commands to paste into a shell in this order, which freeze and
-// optimize the model, or none if it is unknown how.
+// Returns whether one output is more likely to be the prediction than others.
+bool HasPrediction(const SignatureSummary& signature) {
+  std::vector<int> points;
+  for (const TensorSummary& output : signature.outputs) {
+    const auto dimensions = Dimensions(output);
+    const bool is_scalar = dimensions && dimensions->empty();
+    const bool may_be = output.type == tensorflow::DT_INVALID ||
+                        tensorflow::DataTypeIsFloating(output.type);
+    if (may_be && !is_scalar) points.push_back(PointsOfName(output.key));
+  }
+  std::sort(points.rbegin(), points.rend());
+  return signature.outputs.size() == 1 || points.size() == 1 ||
+         (points.size() > 1 && points[0] > points[1]);
+}
+
+// Returns the signature by whose names records can feed the model, or null.
+const SignatureSummary* FedSignature(const GraphSummary& summary) {
+  const SignatureSummary& signature = summary.signatures.empty()
+                                          ? summary.kept_signature
+                                          : summary.signatures[0];
+  const bool is_quantized = std::any_of(
+      summary.ops.begin(), summary.ops.end(),
+      [](const auto& op) { return absl::StrContains(op.first, "Quantized"); });
+  if (signature.inputs.empty() || !HasPrediction(signature) || is_quantized) {
+    return nullptr;
+  }
+  for (const TensorSummary& input : signature.inputs) {
+    const auto dimensions = Dimensions(input);
+    // Sparse inputs have a slash in their keys.
+    if (!dimensions || dimensions->empty() || (*dimensions)[0] >= 0 ||
+        absl::StrContains(input.key, '/') ||
+        Printable(input.key) != input.key) {
+      return nullptr;
+    }
+  }
+  return &signature;
+}
+
+// Returns the command that quantizes the model, or "" if it is unknown what
+// feeds it.
+std::string QuantizeCommand(const GraphSummary& summary,
+                            const std::string& graph_path) {
+  const SignatureSummary* const signature = FedSignature(summary);
+  if (signature == nullptr) return "";
+  const bool is_graph = summary.saved_model.empty();
+  const std::string& path = is_graph ? graph_path : summary.saved_model;
+  return absl::StrCat(
+      "requant quantize",
+      OptionalFlag(is_graph ? "graph" : "saved_model", path),
+      OptionalFlag("saved_model_tags", summary.saved_model_tags),
+      OptionalFlag("signature",
+                   signature->name == "serving_default" ? "" : signature->name),
+      " --data=RECORDS",
+      OptionalFlag("output",
+                   WithEnding(path, is_graph ? "int8.pb" : "int8/1")));
+}
+
+// Returns commands to paste into a shell in this order, which freeze, optimize
+// and quantize the model, or none if it is unknown how.
 std::vector<std::string> NextCommands(const GraphSummary& summary,
                                       const std::string& graph_path) {
   const bool freezes = !summary.variables.empty();
@@ -296,21 +357,26 @@ std::vector<std::string> NextCommands(const GraphSummary& summary,
       !CanBeListed({graph_path}) || (freezes && summary.saved_model.empty())) {
     return {};
   }
-  if (!freezes) {
-    return {TransformCommand(summary, graph_path,
-                             WithEnding(graph_path, "optimized"),
-                             summary.saved_model_tags)};
+  std::vector<std::string> commands;
+  if (freezes) {
+    const std::string frozen = WithEnding(summary.saved_model, "frozen.pb");
+    commands = {
+        absl::StrCat("requant freeze --input_saved_model_dir=",
+                     ShellQuoted(summary.saved_model),
+                     OptionalFlag("saved_model_tags", summary.saved_model_tags),
+                     " --output_node_names=",
+                     ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
+                     " --output_graph=", ShellQuoted(frozen)),
+        TransformCommand(summary, frozen,
+                         WithEnding(summary.saved_model, "optimized.pb"), "")};
+  } else {
+    commands = {TransformCommand(summary, graph_path,
+                                 WithEnding(graph_path, "optimized.pb"),
+                                 summary.saved_model_tags)};
   }
-  const std::string frozen = WithEnding(summary.saved_model, "frozen");
-  return {
-      absl::StrCat("requant freeze --input_saved_model_dir=",
-                   ShellQuoted(summary.saved_model),
-                   OptionalFlag("saved_model_tags", summary.saved_model_tags),
-                   " --output_node_names=",
-                   ShellQuoted(absl::StrJoin(summary.chosen_outputs, ",")),
-                   " --output_graph=", ShellQuoted(frozen)),
-      TransformCommand(summary, frozen,
-                       WithEnding(summary.saved_model, "optimized"), "")};
+  const std::string quantize = QuantizeCommand(summary, graph_path);
+  if (!quantize.empty()) commands.push_back(quantize);
+  return commands;
 }
 
 }  // namespace
@@ -346,6 +412,17 @@ std::string TextReport(const GraphSummary& summary,
                   BenchmarkArguments(summary, graph_path), "\n");
   const std::vector<std::string> commands = NextCommands(summary, graph_path);
   if (!commands.empty()) {
+    if (absl::StartsWith(commands.back(), "requant quantize")) {
+      absl::StrAppend(
+          &text,
+          "Records of yours, as CSV, JSON lines, .npz or TFRecord files, feed "
+          "it by these names: ",
+          absl::StrJoin(
+              Map(FedSignature(summary)->inputs,
+                  [](const TensorSummary& input) { return input.key; }),
+              ", "),
+          "\n");
+    }
     absl::StrAppend(&text, "To go on:\n", absl::StrJoin(commands, "\n"), "\n");
   } else if (!summary.variables.empty()) {
     absl::StrAppend(&text,

@@ -4,8 +4,10 @@
 #include <string_view>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "graph/testing/program.h"
+#include "re2/re2.h"
 
 namespace requant::summarize_commands_test {
 namespace {
@@ -14,11 +16,20 @@ namespace fs = std::filesystem;
 
 constexpr char kRequant[] = "workflows/requant";
 
+std::string WideDeepRecord() {
+  std::string record = R"({"C26": "c")";
+  for (int i = 1; i < 26; ++i) {
+    absl::StrAppend(&record, ", \"C", i, "\": \"c\"");
+    if (i <= 13) absl::StrAppend(&record, ", \"I", i, "\": 1");
+  }
+  return record + "}";
+}
+
 class SummarizeCommands : public testing::Test {
  protected:
-  // Runs the commands proposed for the model at `path` in order, and returns
-  // their number.
-  int Follow(const std::string& path) {
+  // Runs the commands proposed for the model at `path` in order, with `record`,
+  // a JSON object, as all records, and returns their number.
+  int Follow(const std::string& path, const std::string& record = "") {
     const ProgramRun summary =
         RunProgram(kRequant, {"summarize", "--in_graph=" + path});
     EXPECT_THAT(summary, Exits(0));
@@ -28,9 +39,14 @@ class SummarizeCommands : public testing::Test {
       EXPECT_FALSE(absl::StartsWith(line, "bazel")) << line;
       if (!absl::StartsWith(line, "requant ")) continue;
       ++commands;
-      const ProgramRun run = RunProgram(
-          "/bin/sh",
-          {"-c", absl::StrCat("requant() { ", kRequant, " \"$@\"; }; ", line)});
+      // Files are told apart by what is in them.
+      const std::string records = folder_.Write(
+          "records", absl::StrJoin(std::vector<std::string>(20, record), "\n"));
+      std::string command(line);
+      RE2::Replace(&command, "--data=RECORDS", "--data=" + records);
+      const ProgramRun run =
+          RunProgram("/bin/sh", {"-c", absl::StrCat("requant() { ", kRequant,
+                                                    " \"$@\"; }; ", command)});
       EXPECT_EQ(run.exit_code, 0) << line << "\n" << run.error;
     }
     return commands;
@@ -42,19 +58,37 @@ class SummarizeCommands : public testing::Test {
 
 TEST_F(SummarizeCommands, OfSavedModelsWork) {
   int number = 0;
-  for (const auto& [model, commands] : std::vector<std::pair<std::string, int>>{
-           {"graph/testdata/functions", 2},
-           {"graph/testdata/partitioned_variables", 2},
-           {"graph/testdata/ref_variables", 2},
-           {"graph/testdata/resource_variables", 2},
-           {"graph/testdata/vocabulary_v1", 2},
-           {"graph/testdata/vocabulary_v2", 2},
-           {"workflows/gptj_tiny/saved_model/1", 2},
-           {"workflows/wide_deep/model", 2}}) {
+  for (const auto& [model, record] :
+       std::vector<std::pair<std::string, std::string>>{
+           {"graph/testdata/functions", ""},
+           {"graph/testdata/partitioned_variables",
+            R"({"x": [0, 1, 2, 3, 4, 5], "ids": 1})"},
+           {"graph/testdata/ref_variables", R"({"x": [0, 1, 2, 3]})"},
+           {"graph/testdata/resource_variables",
+            R"({"x": [0, 1, 2, 3], "ids": 1})"},
+           {"graph/testdata/vocabulary_v1", R"({"words": "a"})"},
+           {"graph/testdata/vocabulary_v2", R"({"words": "a"})"},
+           {"workflows/gptj_tiny/saved_model/1", R"({"input_ids": [1, 2, 3]})"},
+           {"workflows/wide_deep/model", WideDeepRecord()}}) {
     const std::string copy = folder_.Path(absl::StrCat("a model ", number++));
     fs::copy(model, copy, fs::copy_options::recursive);
-    EXPECT_EQ(Follow(copy), commands) << model << "\n" << report_;
+    // Of two outputs alike it is unknown which is the prediction.
+    const bool is_quantized = !record.empty();
+    EXPECT_EQ(Follow(copy, record), is_quantized ? 3 : 2) << model << "\n"
+                                                          << report_;
+    EXPECT_EQ(fs::exists(copy + "_int8/1/saved_model.pb"), is_quantized)
+        << model;
   }
+}
+
+TEST_F(SummarizeCommands, OfAFrozenGraphThatKeptItsNamesWork) {
+  const std::string frozen = folder_.Path("frozen.pb");
+  ASSERT_THAT(RunProgram(kRequant, {"freeze", "--output_graph=" + frozen,
+                                    "--input_saved_model_dir=graph/testdata/"
+                                    "vocabulary_v2"}),
+              Exits(0));
+  EXPECT_EQ(Follow(frozen, R"({"words": "a"})"), 2) << report_;
+  EXPECT_TRUE(fs::exists(folder_.Path("frozen_int8.pb")));
 }
 
 TEST_F(SummarizeCommands, OfGraphsWork) {

@@ -10,6 +10,7 @@
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/saved_models.h"
+#include "re2/re2.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tests/support/pages.h"
 
@@ -197,6 +198,33 @@ TEST_F(Servable, NeedsOneDnnWithTheOlderOps) {
               Fails("TensorFlow cannot run it here"));
   EXPECT_THAT(RunProgram(kCheckServing, {model}, {"TF_ENABLE_ONEDNN_OPTS=1"}),
               Prints("as when it was made"));
+}
+
+TEST_F(Servable, ComesOfTheCommandThatASummaryEndsWith) {
+  for (const auto& [name, data] :
+       std::map<std::string, std::string>{{"tabular", "data.csv"},
+                                          {"resnet", "data.npz"},
+                                          {"transformer", "data.jsonl"},
+                                          {"recurrent", "data.tfrecord"},
+                                          {"two_signatures", "data.jsonl"}}) {
+    const ProgramRun summary = RunProgram(
+        "workflows/requant",
+        {"summarize", "--in_graph=" + folder_->Path(name + "/model")});
+    if (name != "two_signatures") {
+      EXPECT_THAT(summary.out,
+                  HasSubstr("Most likely output: (name=StatefulPartitionedCall"
+                            "_1, op=StatefulPartitionedCall)\n"));
+    }
+    const Words lines = absl::StrSplit(summary.out, '\n', absl::SkipEmpty());
+    std::string command = lines.back();
+    ASSERT_TRUE(RE2::Replace(&command, "^requant quantize (.*)=RECORDS",
+                             absl::StrCat("workflows/requant quantize \\1=",
+                                          folder_->Path(name + "/" + data))));
+    ASSERT_THAT(RunProgram("/bin/sh", {"-c", command}), Exits(0)) << command;
+    EXPECT_THAT(
+        RunProgram(kCheckServing, {folder_->Path(name + "/model_int8/1")}),
+        Prints("as when it was made"));
+  }
 }
 
 TEST_F(Servable, WritesTheSameBytesTwice) {

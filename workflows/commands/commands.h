@@ -22,6 +22,12 @@ namespace requant {
 // Does `requant cache`: shows what work folders keep, or removes some of it.
 int RunCacheCommand(const std::vector<std::string>& args);
 
+// Does `requant compare_runs`: shows several runs side by side.
+int RunCompareRunsCommand(const std::vector<std::string>& args);
+
+// Does `requant completion`: prints a script for the shell.
+int RunCompletionCommand(const std::vector<std::string>& args);
+
 // Does `requant doctor`: examines the machine and prints what it found. The
 // exit code is 0 if no check found an error.
 int RunDoctorCommand(const std::vector<std::string>& args);
@@ -53,10 +59,12 @@ absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir,
     const RunOptions& options = {});
 
-// Return the value of --format, which commands with several ways to print their
-// result share, and the file that defines it, for ProgramHelp::flag_files.
+// Return the values of --format and --output, which several commands share, and
+// the files that define them, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
+const std::string& OutputFlag();
+std::string OutputFlagFile();
 
 // The arguments that commands on a workflow share: [FILE] [--set NAME=VALUE
 // ...] [--work_dir=FOLDER].

@@ -54,6 +54,17 @@ TEST(WideDeep, IsTheDefaultAndCarriesThePublishedNames) {
              "dataset_preprocessed_eval.tfrecords"});
 }
 
+TEST(Help, ListsTheWorkflowsThatComeWithRequant) {
+  for (const char* command : {"run", "plan"}) {
+    const ProgramRun run = RunProgram("workflows/requant", {command, "--help"});
+    EXPECT_THAT(run, Exits(kExitOk));
+    ExpectAll(run.out,
+              {"Workflows that come with Requant:\n  gptj_qdq ",
+               "  wide_deep_fast      Wide & Deep to int8 with one calibration "
+               "pass and quantized embeddings\n"});
+  }
+}
+
 TEST(WideDeepFast, Plans) {
   EXPECT_THAT(Planned({"wide_deep_fast"}),
               StartsWith("wide_deep_fast: Wide & Deep"));

@@ -80,8 +80,11 @@ std::optional<int> ParseWorkflowFlags(const std::vector<std::string>& args,
     return ReportUsage(help.name, settings.status().message());
   }
   flags->settings = *std::move(settings);
+  ProgramHelp whole = help;
+  absl::StrAppend(&whole.footer, "\n\nWorkflows that come with Requant:\n",
+                  ShippedWorkflowsText());
   std::vector<std::string> positional;
-  if (auto code = ParseFlags(rest, help, &positional)) return code;
+  if (auto code = ParseFlags(rest, whole, &positional)) return code;
   if (positional.size() > 1) {
     return ReportUsage(help.name,
                        absl::StrCat("takes one workflow; \"", positional[1],

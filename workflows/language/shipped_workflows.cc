@@ -1,9 +1,11 @@
 #include "workflows/language/shipped_workflows.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -11,10 +13,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "base/files/file.h"
+#include "base/message/text_proto.h"
 #include "base/process/subprocess.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "base/text/printable.h"
+#include "workflows/workflow.pb.h"
 
 namespace requant {
 namespace {
@@ -80,6 +87,29 @@ absl::StatusOr<std::string> ShippedWorkflowsFolder(
       kDefaultWorkflow, kEnding,
       " in the current folder or above the program; set REQUANT_HOME to the "
       "folder that has workflows/ in it, or name a file"));
+}
+
+std::string ShippedWorkflowsText(const WorkflowPlaces& places) {
+  constexpr int64_t kMaxBytes = 1 << 20;
+  const absl::StatusOr<std::string> folder = ShippedWorkflowsFolder(places);
+  if (!folder.ok()) return "";
+  std::string text;
+  for (const std::string& name : WorkflowsIn(*folder)) {
+    const std::string path = absl::StrCat(*folder, "/", name, kEnding);
+    if (!IsFile(path)) continue;
+    const absl::StatusOr<std::string> content = ReadFile(path, kMaxBytes);
+    // What is wrong with a file is said when it is run.
+    Workflow workflow;
+    if (content.ok()) {
+      TextProtoOptions options;
+      options.passes_unknown_fields = true;
+      ParseTextProto(
+          *content, options, [](int, int, std::string_view) {}, &workflow);
+    }
+    absl::StrAppendFormat(&text, "  %-18s  %s\n", Printable(name),
+                          Printable(workflow.summary()));
+  }
+  return text;
 }
 
 absl::StatusOr<std::string> FindWorkflow(const std::string& name,

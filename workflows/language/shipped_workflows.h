@@ -35,6 +35,11 @@ absl::StatusOr<std::string> FindWorkflow(
     const std::string& name,
     const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
 
+// Returns a line for each shipped workflow, its name and its summary, indented
+// by two blanks; or nothing if they are not found.
+std::string ShippedWorkflowsText(
+    const WorkflowPlaces& places = WorkflowPlaces::OfThisProcess());
+
 // Returns the folder of the shipped workflows: home's, else the current
 // folder's, else the nearest above the program.
 absl::StatusOr<std::string> ShippedWorkflowsFolder(

@@ -41,6 +41,17 @@ TEST_F(FindWorkflowTest, LooksAtHomeHereAndAboveTheProgram) {
   EXPECT_EQ(Found("fast"), folder_.Path("home/workflows/fast.textproto"));
 }
 
+TEST_F(FindWorkflowTest, ListsNamesAndSummaries) {
+  EXPECT_EQ(ShippedWorkflowsText(places_), "");
+  places_.home = MakeHome("home");
+  folder_.Write("home/workflows/fast.textproto",
+                "unknown: 1 summary: \"quick\\033[31m\"");
+  folder_.Write("home/workflows/wide_deep.textproto", "damaged {");
+  EXPECT_EQ(ShippedWorkflowsText(places_),
+            "  fast                quick\\x1b[31m\n"
+            "  wide_deep           \n");
+}
+
 TEST_F(FindWorkflowTest, LeavesAPathAsItIs) {
   for (const char* path : {"some/where", "mine.textproto", "/absent"}) {
     EXPECT_EQ(Found(path), path);

@@ -13,7 +13,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/files/sha256.h"
 #include "base/json.h"
 #include "base/message/message_json.h"
 #include "base/records/record_format.h"
@@ -29,6 +28,7 @@
 #include "tensorflow/core/framework/types.pb.h"
 #include "tensorflow/core/util/event.pb.h"
 #include "workflows/report/figures.h"
+#include "workflows/report/html_page.h"
 #include "workflows/report/report_files.h"
 #include "workflows/run/run_record.pb.h"
 
@@ -223,14 +223,6 @@ JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
   return columns;
 }
 
-std::string EscapedHtml(std::string_view text) {
-  return absl::StrReplaceAll(ValidUtf8(text), {{"&", "&amp;"},
-                                               {"<", "&lt;"},
-                                               {">", "&gt;"},
-                                               {"\"", "&quot;"},
-                                               {"'", "&#39;"}});
-}
-
 // Returns JSON that is safe in a script element: nothing in it ends the element
 // or opens a comment. U+2028 and U+2029 end lines before ES2019.
 std::string JsonForScript(std::string_view json) {
@@ -239,17 +231,6 @@ std::string JsonForScript(std::string_view json) {
                                     {"&", "\\u0026"},
                                     {"\xe2\x80\xa8", "\\u2028"},
                                     {"\xe2\x80\xa9", "\\u2029"}});
-}
-
-// Returns a policy that forbids loading anything, and all other scripts.
-std::string ContentPolicy() {
-  const auto source = [](std::string_view script) {
-    return absl::StrCat("'sha256-", Sha256Base64(script), "'");
-  };
-  return absl::StrCat("default-src 'none'; script-src ", source(kChartJs), " ",
-                      source(kReportJs),
-                      "; style-src 'unsafe-inline'; img-src data:; "
-                      "base-uri 'none'; form-action 'none'");
 }
 
 // --- TensorBoard's file.
@@ -454,23 +435,17 @@ std::string ReportHtml(const RunRecord& record) {
                   {"workflow_text", JsonString(record.file_content())}});
   const std::string outcome =
       absl::StrReplaceAll(OutcomeName(record.outcome()), {{"_", " "}});
-  return absl::StrCat(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"",
-      ContentPolicy(),
-      "\">\n<meta name=\"viewport\" content=\"width=device-width, "
-      "initial-scale=1\">\n<meta name=\"generator\" content=\"requant ",
-      EscapedHtml(record.tool().version()),
-      "\">\n<link rel=\"icon\" href=\"data:,\">\n<title>",
-      EscapedHtml(record.workflow()), ": ", outcome,
-      " – Requant report</title>\n<style>\n", kReportCss,
-      "</style>\n</head>\n<body>\n<noscript><p>The run's outcome: ", outcome,
+  const std::string body = absl::StrCat(
+      "<noscript><p>The run's outcome: ", outcome,
       ". This page is drawn by a script; the same numbers are in results.csv "
       "and results.json beside it.</p></noscript>\n"
       "<script type=\"application/json\" id=\"run\">",
       JsonForScript(data), "</script>\n<!--\n", kChartJsLicense,
       "-->\n<script>", kChartJs, "</script>\n<script>", kReportJs,
-      "</script>\n</body>\n</html>\n");
+      "</script>\n");
+  return HtmlPage(
+      absl::StrCat(record.workflow(), ": ", outcome, " – Requant report"),
+      record.tool().version(), body, {kChartJs, kReportJs});
 }
 
 std::string EventFileName(const RunRecord& record) {

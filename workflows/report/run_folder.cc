@@ -33,7 +33,6 @@
 #include "base/text/printable.h"
 #include "google/protobuf/json/json.h"
 #include "workflows/report/figures.h"
-#include "workflows/report/manifest.pb.h"
 #include "workflows/report/results.h"
 #include "workflows/run/run_record.h"
 #include "workflows/run/run_record.pb.h"
@@ -170,31 +169,6 @@ absl::Status CheckOwnDigest(const std::string& path, std::string_view text) {
                   "changed since"
                 : " was changed since the run wrote it: its own digest, at its "
                   "end, is that of another text"));
-}
-
-absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
-  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
-  REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
-  google::protobuf::json::ParseOptions options;
-  options.ignore_unknown_fields = true;
-  ManifestProto manifest;
-  const absl::Status parsed =
-      google::protobuf::json::JsonStringToMessage(text, &manifest, options);
-  if (!parsed.ok()) {
-    // The parser deliberately varies the blanks in its messages.
-    std::string why(parsed.message());
-    absl::RemoveExtraAsciiWhitespace(&why);
-    return NoManifest(path, Printable(why));
-  }
-  if (manifest.format() != kFormat) {
-    return NoManifest(
-        path, absl::StrCat("\"format\" is \"", Printable(manifest.format()),
-                           "\", not \"", kFormat,
-                           "\"; give the manifest.json of a run's folder"));
-  }
-  REQUANT_RETURN_IF_ERROR(CheckOwnDigest(path, text));
-  REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest.outputs()));
-  return manifest;
 }
 
 FileCheck Check(const ManifestFile& file, const std::string& place,
@@ -408,6 +382,31 @@ std::string ManifestJson(const RunRecord& record,
   })));
 }
 
+absl::StatusOr<ManifestProto> ReadManifest(const std::string& path) {
+  REQUANT_RETURN_IF_ERROR(CheckRegular(path));
+  REQUANT_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxBytes));
+  google::protobuf::json::ParseOptions options;
+  options.ignore_unknown_fields = true;
+  ManifestProto manifest;
+  const absl::Status parsed =
+      google::protobuf::json::JsonStringToMessage(text, &manifest, options);
+  if (!parsed.ok()) {
+    // The parser deliberately varies the blanks in its messages.
+    std::string why(parsed.message());
+    absl::RemoveExtraAsciiWhitespace(&why);
+    return NoManifest(path, Printable(why));
+  }
+  if (manifest.format() != kFormat) {
+    return NoManifest(
+        path, absl::StrCat("\"format\" is \"", Printable(manifest.format()),
+                           "\", not \"", kFormat,
+                           "\"; give the manifest.json of a run's folder"));
+  }
+  REQUANT_RETURN_IF_ERROR(CheckOwnDigest(path, text));
+  REQUANT_RETURN_IF_ERROR(CheckOutputPaths(path, manifest.outputs()));
+  return manifest;
+}
+
 absl::StatusOr<std::vector<FileCheck>> CheckManifest(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const ManifestProto manifest, ReadManifest(path));
   const fs::path folder = fs::path(path).parent_path();
@@ -488,7 +487,7 @@ absl::Status WriteRunFiles(const RunRecord& record, const std::string& folder,
   const std::vector<std::pair<std::string, std::string>> files = {
       {kCommandsFile, commands},
       {"report.html", ReportHtml(record)},
-      {"results.json", IndentedJson(ResultsJson(record))},
+      {kResultsFile, IndentedJson(ResultsJson(record))},
       {"results.csv", ResultsCsv(record)},
       {EventFileName(record), EventFile(record)},
   };

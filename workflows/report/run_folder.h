@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "workflows/plan/plan.h"
+#include "workflows/report/manifest.pb.h"
 #include "workflows/run/run_record.pb.h"
 #include "workflows/run/runner.h"
 #include "workflows/run/stage_store.h"
@@ -20,6 +21,7 @@ namespace requant {
 
 inline constexpr char kCommandsFile[] = "commands.sh";
 inline constexpr char kManifestFile[] = "manifest.json";
+inline constexpr char kResultsFile[] = "results.json";
 
 // --- The folder.
 
@@ -91,6 +93,10 @@ struct FileCheck {
   FileState state = FileState::kOk;
   std::string message;
 };
+
+// Reads a manifest and checks that it is as the run wrote it. An error is one
+// sentence that says what is wrong with it.
+absl::StatusOr<ManifestProto> ReadManifest(const std::string& path);
 
 // Digests every file of a manifest again; relative paths start at its folder.
 // Inputs come first, then outputs, both in the manifest's order. An error is

@@ -4,4 +4,11 @@ PS1='quantization:\w\$ '
 shopt -s checkwinsize
 . /opt/requant/shell/session.bash
 [ -r /usr/share/bash-completion/bash_completion ] && . /usr/share/bash-completion/bash_completion
-[ -r /usr/share/bash-completion/completions/requant ] && . /usr/share/bash-completion/completions/requant
+eval "$(requant completion bash)"
+for program in /opt/requant/bin/*; do
+  case ${program##*/} in
+    python | python3 | requant-self-test) ;;
+    *) complete -o default -F _requant "${program##*/}" ;;
+  esac
+done
+unset program

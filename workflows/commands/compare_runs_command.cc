@@ -1,0 +1,96 @@
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "base/files/file.h"
+#include "base/program/flags.h"
+#include "base/terminal/progress.h"
+#include "base/terminal/terminal_text.h"
+#include "base/terminal_guard.h"
+#include "workflows/commands/commands.h"
+#include "workflows/report/run_comparison.h"
+#include "workflows/report/run_folder.h"
+
+// This is the file's only flag, so that other commands can share the file.
+DEFINE_string(output, "",
+              "Of run: the folder for the results; empty: out/WORKFLOW/TIME. "
+              "Of compare_runs: an HTML page to write.");
+
+namespace requant {
+namespace {
+
+constexpr char kCompareProgram[] = "requant compare_runs";
+
+ProgramHelp CompareHelp() {
+  ProgramHelp help;
+  help.name = kCompareProgram;
+  help.summary =
+      "shows several runs side by side: their verdicts and figures, stage by "
+      "stage, and what differed: files that they read, variables, versions, "
+      "CPU. A RUN is a run's folder. Figures are called better or worse than "
+      "the first run's only where that is certain.";
+  help.usage =
+      "requant compare_runs RUN RUN...\n"
+      "requant compare_runs out/wide_deep/latest out/wide_deep_fast/latest "
+      "--output=compare.html";
+  help.flag_files = {OutputFormatFlagFile(), OutputFlagFile()};
+  help.aliases = {{"out", "output"}};
+  help.footer = "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage.";
+  return help;
+}
+
+}  // namespace
+
+const std::string& OutputFlag() { return FLAGS_output; }
+
+std::string OutputFlagFile() { return __FILE__; }
+
+int RunCompareRunsCommand(const std::vector<std::string>& args) {
+  std::vector<std::string> folders;
+  if (auto code = ParseFlags(args, CompareHelp(), &folders)) return *code;
+  if (folders.size() < 2) {
+    return ReportUsage(kCompareProgram, "name at least two runs' folders");
+  }
+  const std::string& format = OutputFormatFlag();
+  if (format != "text" && format != "json") {
+    return ReportUsage(kCompareProgram, "--format is text or json");
+  }
+  int exit_code = kExitOk;
+  std::vector<ComparedRun> runs;
+  std::vector<std::string> files;
+  for (const std::string& folder : folders) {
+    absl::StatusOr<ComparedRun> run = ReadRun(folder);
+    if (run.ok()) {
+      runs.push_back(*std::move(run));
+      files.push_back(absl::StrCat(folder, "/", kResultsFile));
+    } else {
+      exit_code = ReportFailure(kCompareProgram, run.status());
+    }
+  }
+  if (exit_code != kExitOk) return exit_code;
+  const RunComparison comparison = CompareRuns(std::move(runs));
+  absl::Status written;
+  if (!OutputFlag().empty()) {
+    written = CheckDistinct(files, {OutputFlag()});
+    if (written.ok()) {
+      written = WriteFileAtomically(OutputFlag(), ComparisonHtml(comparison));
+    }
+  }
+  if (!written.ok()) return ReportFailure(kCompareProgram, written);
+  const bool tty = isatty(STDOUT_FILENO) != 0;
+  const int columns = tty ? ProgressEnvironment::Stderr().columns() : 0;
+  PrintStyled(stdout, format == "json"
+                          ? ComparisonJson(comparison)
+                          : ComparisonText(comparison, columns,
+                                           tty && ColorIsWelcome()));
+  return kExitOk;
+}
+
+}  // namespace requant

@@ -1,0 +1,411 @@
+#include "workflows/report/run_comparison.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/json.h"
+#include "base/message_text.h"
+#include "base/terminal/progress.h"
+#include "base/text/printable.h"
+#include "base/text/requant_version.h"
+#include "workflows/report/figures.h"
+#include "workflows/report/html_page.h"
+
+namespace requant {
+namespace {
+
+// --- What differs.
+
+const ComparedStage* FindStage(const ComparedRun& run, std::string_view name) {
+  const auto found = absl::c_find_if(
+      run.stages, [&](const auto& stage) { return stage.name == name; });
+  return found == run.stages.end() ? nullptr : &*found;
+}
+
+// Returns the stages of all runs, in the order of the first that has them.
+std::vector<std::string> StageNames(const std::vector<ComparedRun>& runs) {
+  std::vector<std::string> names;
+  for (const ComparedRun& run : runs) {
+    for (const ComparedStage& stage : run.stages) {
+      if (!absl::c_linear_search(names, stage.name)) {
+        names.push_back(stage.name);
+      }
+    }
+  }
+  return names;
+}
+
+void CompareFacts(RunComparison* comparison) {
+  // In the order in which the runs first have them.
+  std::vector<RunFact> facts;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>>
+      values;
+  for (size_t i = 0; i < comparison->runs.size(); ++i) {
+    for (const RunFact& fact : comparison->runs[i].facts) {
+      auto& of_fact = values[{fact.kind, fact.name}];
+      if (of_fact.empty()) facts.push_back(fact);
+      of_fact.resize(comparison->runs.size());
+      of_fact[i] = fact.value;
+    }
+  }
+  std::map<std::string, int> counts;
+  // Files that many stages read are one difference: its place, by the values.
+  std::map<std::vector<std::string>, size_t> inputs;
+  std::vector<RunDifference>& differences = comparison->differences;
+  for (const RunFact& fact : facts) {
+    const auto& of_fact = values[{fact.kind, fact.name}];
+    if (absl::c_count(of_fact, of_fact[0]) != of_fact.size()) {
+      const auto [found, is_new] =
+          fact.kind == "input" ? inputs.emplace(of_fact, differences.size())
+                               : std::pair(inputs.end(), true);
+      if (is_new) {
+        differences.push_back(
+            {absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ", fact.name),
+             of_fact});
+      } else {
+        absl::StrAppend(&differences[found->second].what, ", ", fact.name);
+      }
+    } else if (!fact.kind.empty()) {
+      ++counts[fact.kind];
+    } else if (!fact.value.empty()) {
+      comparison->same.push_back(absl::StrCat(fact.name, " ", fact.value));
+    }
+  }
+  for (const auto& [kind, count] : counts) {
+    comparison->same.push_back(CountText(count, kind));
+  }
+}
+
+// Returns 1 or -1 if the stage's figure is certainly better or worse than that
+// of `first`, which may be null, else 0.
+int Change(const Figure& figure, const ComparedStage* first,
+           const ComparedStage& stage) {
+  if (first == nullptr || first == &stage || figure.better == 0 ||
+      stage.verified_on.empty() || stage.verified_on.count("") > 0 ||
+      stage.verified_on != first->verified_on) {
+    return 0;
+  }
+  const auto before = first->figures.find(figure.key);
+  const auto now = stage.figures.find(figure.key);
+  if (before == first->figures.end() || now == stage.figures.end() ||
+      !before->second.interval || !now->second.interval) {
+    return 0;
+  }
+  const Interval &old = *before->second.interval, &own = *now->second.interval;
+  return own.low() > old.high()   ? figure.better
+         : own.high() < old.low() ? -figure.better
+                                  : 0;
+}
+
+// --- Tables.
+
+StyledText FigureCell(const Figure& figure, const ComparedStage* first,
+                      const ComparedStage& stage) {
+  const auto found = stage.figures.find(figure.key);
+  if (found == stage.figures.end()) return {};
+  const std::string text = figure.text(found->second.value);
+  const int change = Change(figure, first, stage);
+  if (change == 0) return {text};
+  return {absl::StrCat(change > 0 ? "better " : "worse ", text),
+          change > 0 ? Style::kGood : Style::kBad};
+}
+
+// Returns the word with the color of an outcome, a verdict or a state.
+StyledText Outcome(std::string_view word) {
+  const Style style = word == "pass" || word == "passed" ? Style::kGood
+                      : word == "inconclusive" || word == "interrupted" ||
+                              word == "running" || word == "unknown"
+                          ? Style::kDoubtful
+                      : absl::StartsWith(word, "fail") || word == "gate_failed"
+                          ? Style::kBad
+                          : Style::kPlain;
+  return {absl::StrReplaceAll(word, {{"_", " "}}), style};
+}
+
+const char* TitleOf(const Figure& figure) {
+  return figure.is_ratio ? "speed" : figure.column.title;
+}
+
+std::string RatioText(const std::optional<Estimate>& ratio) {
+  if (!ratio) return "";
+  std::string text = absl::StrFormat("%.2f", ratio->value);
+  if (ratio->interval) {
+    absl::StrAppendFormat(&text, " [%.2f, %.2f]", ratio->interval->low(),
+                          ratio->interval->high());
+  }
+  return text;
+}
+
+Table RunsTable(const std::vector<ComparedRun>& runs) {
+  Table table;
+  table.AddColumn("run", Table::kAlways);
+  table.AddColumn("folder", Table::kAlways, /*left=*/true);
+  table.AddColumn("outcome", Table::kAlways, /*left=*/true);
+  table.AddColumn("workflow", 3, /*left=*/true);
+  table.AddColumn("started", 0, /*left=*/true);
+  table.AddColumn("time", 1);
+  table.AddColumn("last compared", 2, /*left=*/true);
+  table.AddColumn("times as fast", 5);
+  table.AddColumn("times smaller", 4);
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const ComparedRun& run = runs[i];
+    table.AddRow(
+        {{absl::StrCat(i + 1)},
+         {run.path},
+         Outcome(run.outcome),
+         {run.workflow},
+         {run.started.substr(0, run.started.find('.'))},
+         {HumanDuration(run.seconds)},
+         {run.final_stage},
+         {RatioText(run.speed)},
+         {run.size_ratio ? absl::StrFormat("%.2f", *run.size_ratio) : ""}});
+  }
+  return table;
+}
+
+// Has no stages that have nothing to compare in any run, such as those that
+// make records.
+Table StagesTable(const std::vector<ComparedRun>& runs) {
+  Table table;
+  table.AddColumn("stage", Table::kAlways, /*left=*/true);
+  table.AddColumn("run", Table::kAlways);
+  // As in the table at a run's end.
+  for (const Figure& figure : Figures()) {
+    if (TitleOf(figure) == nullptr) continue;
+    table.AddColumn(TitleOf(figure), figure.column.importance);
+  }
+  table.AddColumn("size", 4);
+  table.AddColumn("result", Table::kAlways, /*left=*/true);
+  for (const std::string& name : StageNames(runs)) {
+    std::vector<std::vector<StyledText>> rows;
+    bool is_compared = false;
+    for (size_t i = 0; i < runs.size(); ++i) {
+      const ComparedStage* const stage = FindStage(runs[i], name);
+      if (stage == nullptr) continue;
+      is_compared |= !stage->figures.empty() || stage->bytes ||
+                     Outcome(stage->state).style != Style::kPlain;
+      std::vector<StyledText> cells = {{name}, {absl::StrCat(i + 1)}};
+      for (const Figure& figure : Figures()) {
+        if (TitleOf(figure) == nullptr) continue;
+        cells.push_back(FigureCell(figure, FindStage(runs[0], name), *stage));
+      }
+      cells.push_back({stage->bytes ? SizeText(*stage->bytes) : ""});
+      cells.push_back(
+          Outcome(stage->verdict.empty() ? stage->state : stage->verdict));
+      rows.push_back(std::move(cells));
+    }
+    if (!is_compared) continue;
+    for (auto& row : rows) table.AddRow(std::move(row));
+  }
+  return table;
+}
+
+Table DifferencesTable(const std::vector<RunDifference>& differences) {
+  Table table;
+  table.AddColumn("what", Table::kAlways, /*left=*/true);
+  table.AddColumn("run", Table::kAlways, /*left=*/true);
+  table.AddColumn("is", Table::kAlways, /*left=*/true);
+  for (const auto& [what, values] : differences) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (std::find(values.begin(), values.begin() + i, values[i]) !=
+          values.begin() + i) {
+        continue;
+      }
+      std::vector<size_t> runs;
+      for (size_t j = i; j < values.size(); ++j) {
+        if (values[j] == values[i]) runs.push_back(j + 1);
+      }
+      table.AddRow({{what},
+                    {absl::StrJoin(runs, ", ")},
+                    {values[i].empty() ? "none" : values[i]}});
+    }
+  }
+  return table;
+}
+
+// --- The parts of text and page.
+
+// What is shown, in this order.
+struct Part {
+  std::string title;
+  Table table;
+  // What follows the table.
+  std::vector<std::string> sentences;
+};
+
+std::vector<Part> PartsOf(const RunComparison& comparison) {
+  const std::vector<ComparedRun>& runs = comparison.runs;
+  std::vector<Part> parts = {
+      {"Runs", RunsTable(runs), {}},
+      {"Stages",
+       StagesTable(runs),
+       {"A figure is called better or worse than that of run 1 if both are of "
+        "the same records and baseline and their 95 % intervals have nothing "
+        "in common."}},
+      {"What differs", DifferencesTable(comparison.differences), {}}};
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& remark : runs[i].remarks) {
+      parts[0].sentences.push_back(absl::StrCat("Run ", i + 1, ": ", remark));
+    }
+  }
+  if (comparison.differences.empty()) {
+    parts[2].sentences.push_back("Nothing that the runs were given differs.");
+  }
+  if (!comparison.same.empty()) {
+    parts[2].sentences.push_back(absl::StrCat(
+        "The same in all: ", absl::StrJoin(comparison.same, ", ")));
+  }
+  return parts;
+}
+
+std::string CellHtml(const StyledText& cell) {
+  const std::string text = EscapedHtml(cell.text);
+  const std::string_view kind = cell.style == Style::kGood       ? "good"
+                                : cell.style == Style::kDoubtful ? "doubt"
+                                : cell.style == Style::kBad      ? "bad"
+                                                                 : "";
+  if (kind.empty()) return text;
+  return absl::StrCat("<span class=\"badge ", kind, "\">", text, "</span>");
+}
+
+std::string TableHtml(const Table& table, std::string_view label) {
+  std::string html = absl::StrCat(
+      "<div class=\"scroll\" tabindex=\"0\" role=\"region\" "
+      "aria-label=\"",
+      label, "\"><table><thead><tr>");
+  const auto& columns = table.columns();
+  for (const Table::Column& column : columns) {
+    if (column.width == 0) continue;
+    absl::StrAppend(&html, "<th scope=\"col\"",
+                    column.left ? " class=\"left\"" : "", ">", column.title,
+                    "</th>");
+  }
+  absl::StrAppend(&html, "</tr></thead><tbody>\n");
+  for (const std::vector<StyledText>& row : table.rows()) {
+    absl::StrAppend(&html, "<tr><th scope=\"row\"",
+                    columns[0].left ? " class=\"whole\">" : ">",
+                    CellHtml(row[0]), "</th>");
+    for (size_t i = 1; i < row.size(); ++i) {
+      if (columns[i].width == 0) continue;
+      absl::StrAppend(&html, columns[i].left ? "<td class=\"left\">" : "<td>",
+                      CellHtml(row[i]), "</td>");
+    }
+    absl::StrAppend(&html, "</tr>\n");
+  }
+  return absl::StrCat(html, "</tbody></table></div>\n");
+}
+
+// --- JSON.
+
+std::string EstimateJson(const std::optional<Estimate>& estimate) {
+  if (!estimate) return "null";
+  return JsonObject(
+      {{"value", JsonNumber(estimate->value)},
+       {"interval_95", estimate->interval
+                           ? JsonArray({JsonNumber(estimate->interval->low()),
+                                        JsonNumber(estimate->interval->high())})
+                           : "null"}});
+}
+
+std::string StageJson(const ComparedStage* first, const ComparedStage& stage) {
+  std::vector<std::pair<std::string, std::string>> figures;
+  std::vector<std::string> better, worse;
+  for (const Figure& figure : Figures()) {
+    const auto found = stage.figures.find(figure.key);
+    if (found == stage.figures.end()) continue;
+    figures.emplace_back(figure.key, EstimateJson(found->second));
+    const int change = Change(figure, first, stage);
+    if (change > 0) better.push_back(figure.key);
+    if (change < 0) worse.push_back(figure.key);
+  }
+  return JsonObject(
+      {{"name", JsonString(stage.name)},
+       {"state", JsonString(stage.state)},
+       {"verdict", stage.verdict.empty() ? "null" : JsonString(stage.verdict)},
+       {"bytes", stage.bytes ? absl::StrCat(*stage.bytes) : "null"},
+       {"figures", JsonObject(figures)},
+       {"better", JsonArrayOf(better, JsonString)},
+       {"worse", JsonArrayOf(worse, JsonString)}});
+}
+
+std::string RunJson(const ComparedRun& first, const ComparedRun& run) {
+  return JsonObject(
+      {{"folder", JsonString(run.path)},
+       {"workflow", JsonString(run.workflow)},
+       {"outcome", JsonString(run.outcome)},
+       {"started", JsonString(run.started)},
+       {"seconds", JsonNumber(run.seconds)},
+       {"remarks", JsonArrayOf(run.remarks, JsonString)},
+       {"final_stage",
+        run.final_stage.empty() ? "null" : JsonString(run.final_stage)},
+       {"speed", EstimateJson(run.speed)},
+       {"size_ratio", run.size_ratio ? JsonNumber(*run.size_ratio) : "null"},
+       {"stages", JsonArrayOf(run.stages, [&](const ComparedStage& stage) {
+          return StageJson(FindStage(first, stage.name), stage);
+        })}});
+}
+
+}  // namespace
+
+RunComparison CompareRuns(std::vector<ComparedRun> runs) {
+  RunComparison comparison;
+  comparison.runs = std::move(runs);
+  CompareFacts(&comparison);
+  return comparison;
+}
+
+std::string ComparisonText(const RunComparison& comparison, int columns,
+                           bool color) {
+  std::string text;
+  for (const auto& [title, table, sentences] : PartsOf(comparison)) {
+    if (!text.empty()) absl::StrAppend(&text, "\n", title, ":\n");
+    if (!table.rows().empty()) text += table.Text(columns, color);
+    for (const std::string& sentence : sentences) {
+      AppendWrapped(sentence, 0, &text);
+    }
+  }
+  return text;
+}
+
+std::string ComparisonJson(const RunComparison& comparison) {
+  const auto difference = [](const RunDifference& difference) {
+    return JsonObject({{"what", JsonString(difference.what)},
+                       {"values", JsonArrayOf(difference.values, JsonString)}});
+  };
+  return IndentedJson(JsonObject(
+      {{"format", JsonString("requant comparison 1")},
+       {"runs", JsonArrayOf(comparison.runs,
+                            [&](const ComparedRun& run) {
+                              return RunJson(comparison.runs[0], run);
+                            })},
+       {"differences", JsonArrayOf(comparison.differences, difference)},
+       {"same", JsonArrayOf(comparison.same, JsonString)}}));
+}
+
+std::string ComparisonHtml(const RunComparison& comparison) {
+  const std::string title =
+      absl::StrCat(comparison.runs.size(), " runs side by side");
+  std::string body = absl::StrCat(
+      "<header class=\"top\"><div class=\"brand\"><b>Requant</b></div><h1>",
+      title, "</h1></header>\n<main class=\"space\">\n");
+  for (const auto& [name, table, sentences] : PartsOf(comparison)) {
+    absl::StrAppend(&body, "<section class=\"card\"><h2>", name, "</h2>\n");
+    if (!table.rows().empty()) body += TableHtml(table, name);
+    for (const std::string& sentence : sentences) {
+      absl::StrAppend(&body, "<p class=\"small space\">", EscapedHtml(sentence),
+                      "</p>\n");
+    }
+    body += "</section>\n";
+  }
+  return HtmlPage(absl::StrCat(title, " – Requant"), kRequantVersion,
+                  body + "</main>\n");
+}
+
+}  // namespace requant
