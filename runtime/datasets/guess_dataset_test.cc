@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/declaration_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::guess_dataset_test {
@@ -67,8 +68,8 @@ std::string Guess(const std::string& name, const std::string& content,
   google::protobuf::TextFormat::Printer printer;
   printer.SetSingleLineMode(true);
   EXPECT_TRUE(printer.PrintToString(guessed->spec, &text));
-  for (const std::string& note : guessed->notes) {
-    absl::StrAppend(&text, "\n", note);
+  for (const GuessNote& note : guessed->notes) {
+    absl::StrAppend(&text, "\n", note.text);
   }
   return WithoutFolder(text);
 }
@@ -88,12 +89,12 @@ TEST(GuessDataset, TakesColumnsThatAreNamedAsTheInputs) {
     prediction { tensor: "output_0" })"))
                 .SerializeAsString());
   Strings notes;
-  for (const std::string& note : guessed->notes) {
-    notes.push_back(WithoutFolder(note));
+  for (const GuessNote& note : guessed->notes) {
+    notes.push_back(WithoutFolder(note.text));
   }
   EXPECT_THAT(
       notes,
-      ElementsAre("no --dataset is given: people.csv is read as CSV, and the "
+      ElementsAre("people.csv is read as CSV, and the "
                   "columns \"age\" and \"city\" feed the model's inputs of "
                   "these names",
                   "the model's output \"output_0\" is taken as the prediction",
@@ -140,8 +141,8 @@ TEST(GuessDataset, SaysWhatIsMissingAndWhatIsThere) {
 
 TEST(GuessDataset, RefusesFilesOfOtherKinds) {
   const std::string hint =
-      "; without --dataset there can be CSV with a line of names, JSON lines, "
-      ".npz and TFRecord files";
+      "; CSV with a line of names, JSON lines, .npz and TFRecord files need no "
+      "declaration";
   EXPECT_EQ(Guess("a.npy", "\x93NUMPY..."),
             "a.npy is a single array: save all arrays in one .npz file, under "
             "the names of the model's inputs" +

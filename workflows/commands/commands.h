@@ -33,6 +33,10 @@ inline constexpr char kTensorFlowCheckCommand[] = "__tensorflow_check";
 // Loads TensorFlow, runs an int8 layer, and reports each step to the parent.
 int RunTensorFlowCheckCommand(const std::vector<std::string>& args);
 
+// Does `requant init MODEL`: writes a dataset declaration and a workflow for a
+// model.
+int RunInitCommand(const std::vector<std::string>& args);
+
 // Does `requant plan`: shows what a workflow would do.
 int RunPlanCommand(const std::vector<std::string>& args);
 
@@ -57,6 +61,10 @@ absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
 // result share, and the file that defines it, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
+
+// Return the same for --output, the folder that a command writes.
+const std::string& OutputFolderFlag();
+std::string OutputFolderFlagFile();
 
 // The arguments that commands on a workflow share: [FILE] [--set NAME=VALUE
 // ...] [--work_dir=FOLDER].

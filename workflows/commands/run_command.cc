@@ -48,8 +48,6 @@ DEFINE_bool(keep_going, false,
 DEFINE_int32(jobs, 0,
              "Stages to work on side by side; 0: as many as help. Evaluations "
              "use all cores and run alone.");
-DEFINE_string(output, "",
-              "The folder for the results; empty: out/WORKFLOW/TIME.");
 DEFINE_double(cache_gb, 20,
               "Once the run has ended, the least recently used results of "
               "former runs are removed from the work folder until this many GB "
@@ -86,7 +84,7 @@ ProgramHelp RunHelp() {
       "requant run [FILE] [--set NAME=VALUE ...]\n"
       "requant run wide_deep --set eval_records=20000 --only fuse\n"
       "requant run my.textproto --from=quantize --keep_going";
-  help.flag_files = {__FILE__, WorkflowFlagsFile()};
+  help.flag_files = {__FILE__, WorkflowFlagsFile(), OutputFolderFlagFile()};
   help.aliases = {{"out", "output"}};
   help.footer =
       "Exit codes: 0 done and within all limits, 1 failed, 2 wrong usage, 3 a "
@@ -220,8 +218,8 @@ absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
                                const std::string& work_dir,
                                const std::vector<std::string>& args) {
   const std::string command = CommandLineOf(args);
-  const bool named = !FLAGS_output.empty();
-  const std::string folder = named ? WithoutSlashes(FLAGS_output)
+  const bool named = !OutputFolderFlag().empty();
+  const std::string folder = named ? WithoutSlashes(OutputFolderFlag())
                                    : NewRunFolder(HomeOf(plan), absl::Now());
   REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder, work_dir));
   options.run_folder = folder;
