@@ -66,7 +66,7 @@ std::string DeclarationText(const GuessedDataset& guessed) {
       "# docs/datasets.md explains the fields.\n";
   const auto add = [&](int field, std::string_view help) {
     absl::StrAppend(&text, "\n", CommentText(help));
-    AppendNotes(guessed.notes, field, "", &text);
+    AppendNotes(guessed.notes, field, "Guessed: ", &text);
     AppendNotes(guessed.gaps, field, "To fill in: ", &text);
     AppendField(
         guessed.spec,

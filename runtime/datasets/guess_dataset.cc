@@ -213,8 +213,10 @@ class Guesser {
       spec().mutable_csv()->add_files(kFillIn);
       return Gap(GuessNote::kSource,
                  absl::InvalidArgumentError(
-                     "there are no files to read: name CSV files, or "
-                     "write jsonl, numpy or tfrecord instead of csv"));
+                     options_.leaves_gaps
+                         ? "the files with the records; if they are not CSV, "
+                           "write jsonl, numpy or tfrecord instead of csv"
+                         : "there are no files to read"));
     }
     REQUANT_ASSIGN_OR_RETURN(const DatasetSpec::SourceCase source,
                              FormatOfFile(file()));
@@ -451,9 +453,14 @@ class Guesser {
       prediction_ = &outputs_.at(name);
       output_name_ = name;
       prediction.set_tensor(keeps_names_ ? name : prediction_->name());
+      std::vector<std::string> others;
+      for (const auto& [other, info] : outputs_) {
+        if (other != name) others.push_back(other);
+      }
       Note(DatasetSpec::kPredictionFieldNumber, "the ",
-           outputs_.size() == 1 ? "model's output" : "output", " \"", name,
-           "\" is taken as the prediction");
+           others.empty() ? "model's output" : "output", " \"", name,
+           "\" is taken as the prediction",
+           others.empty() ? "" : "; the model also has ", ListNames(others));
       return absl::OkStatus();
     }
     std::vector<std::string> names;
@@ -481,6 +488,7 @@ class Guesser {
   }
 
   void ChooseLabel() {
+    if (files_.empty()) return;
     std::vector<std::string> names;
     for (const auto& [name, feature] : sample_) {
       if (inputs_.count(name) == 0 && IsLabelName(name)) names.push_back(name);

@@ -114,7 +114,7 @@ absl::Status Init(const std::string& path) {
   std::printf("Wrote %s and %s/%s.\n", Printable(workflow).c_str(),
               Printable(folder).c_str(), kInitDeclaration);
   PrintList("Guessed:", files.guessed);
-  PrintList(absl::StrCat("To fill in, in ", Printable(folder), "/",
+  PrintList(absl::StrCat("Left to do in ", Printable(folder), "/",
                          kInitDeclaration, ":"),
             files.gaps);
   std::printf("To go on%s:\n  requant plan %s\n  requant run %s\n",

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -15,7 +14,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
@@ -41,159 +39,164 @@ constexpr int64_t kMostCalibrationRecords = 10'000;
 constexpr int64_t kMostCountedRecords = kMostCalibrationRecords * 5 / 4;
 constexpr int64_t kUsualBatchSize = 128;
 
-// Both workflows have these parts. Texts in "<>" are replaced.
+// The parts of both workflows. What is in "<>" is replaced.
 constexpr std::string_view kTop =
-    R"pb(# proto-file: workflows/workflow.proto
-         # proto-message: requant.Workflow
-         #
-         # From a float model to int8, made by `requant init`. `requant plan`
-         # shows what it does, `requant run` does it. docs/workflows.md explains
-         # the format. Relative paths start at this file's folder.
-         name: "<name>"
-         summary: "<name> in int8, verified on records that were not calibrated on"
+    R"(# proto-file: workflows/workflow.proto
+# proto-message: requant.Workflow
+#
+# From a float model to int8, made by `requant init`. `requant plan` shows what
+# it does, `requant run` does it; docs/workflows.md explains the format. Relative
+# paths start at this file's folder.
+name: "<name>"
+summary: "<name> in int8, verified on records that were not calibrated on"
 
-         # To change one without editing: requant run FILE --set
-         # calibration_records=500
-         variable {
-           name: "model"
-           default_value: "<model>"
-           kind: < kind >
-           help: "<what>"
-         }
-         variable {
-           name: "calibration_records"
-           default_value: "<calibration_records>"
-           kind: COUNT
-           help: "the ranges come from this many of the first records"
-         }
-         variable {
-           name: "eval_records"
-           default_value: "<eval_records>"
-           kind: COUNT
-           help: "int8 is compared with float on this many records after those; where "
-                 "a gate is then not certain, on more"
-         }
-         variable {
-           name: "batch_size"
-           default_value: "<batch_size>"
-           kind: COUNT
-           help: "records per run of the model"
-         }
-         variable {
-           name: "target"
-           default_value: "any"
-           help: "the CPU: any (safe everywhere), avx2, avx512, vnni, avx_vnni, amx, or "
-                 "host (what this machine is)"
-         }
-         variable {
-           name: "seconds"
-           default_value: "0.25"
-           help: "the speed stage runs each model this long, nine times"
-         }
+# To change one without editing: requant run FILE --set calibration_records=500
+variable {
+  name: "model"
+  default_value: "<model>"
+  kind: <kind>
+  help: "<what>"
+}
+variable {
+  name: "calibration_records"
+  default_value: "<calibration_records>"
+  kind: COUNT
+  help: "ranges are observed on this many of the first records"
+}
+variable {
+  name: "eval_records"
+  default_value: "<eval_records>"
+  kind: COUNT
+  help: "the models are compared on this many records after those, and on more "
+        "if a gate is not certain then"
+}
+variable {
+  name: "batch_size"
+  default_value: "<batch_size>"
+  kind: COUNT
+  help: "records per run of the model"
+}
+variable {
+  name: "target"
+  default_value: "any"
+  help: "the CPU: any (safe everywhere), avx2, avx512, vnni, avx_vnni, amx, or "
+        "host, which is this machine's"
+}
+variable {
+  name: "seconds"
+  default_value: "0.25"
+  help: "how long the speed stage runs each model, nine times"
+}
 
-         evaluation {
-           name: "held_back"
-           on {
-             dataset:
-             "data.textproto" < signature >
-             skip: "${calibration_records}"
-             records: "${eval_records}"
-             batch_size: "${batch_size}"
-           } < baseline >
-           # The limits. A run whose model is certainly beyond one ends with
-           # exit code 3.
-           gates { < gates > }
-         }
-    )pb";
+evaluation {
+  name: "held_back"
+  on {
+    dataset: "data.textproto"<signature>
+    skip: "${calibration_records}"
+    records: "${eval_records}"
+    batch_size: "${batch_size}"
+  }
+<baseline>
+  # A run whose int8 model is certainly beyond a limit ends with exit code 3.
+  gates {
+<gates>
+  }
+}
+)";
 
-constexpr std::string_view kClassGates =
-    R"pb(# The loss of accuracy, in percentage points, if there is a label.
-         max_accuracy_drop: 0.5
-         # The share of records for which both models predict the same class.
-         min_agreement: 0.97
-    )pb";
+constexpr std::string_view kAgreementGate =
+    R"(    # The share of records for which both models predict the same class.
+    min_agreement: 0.97)";
+
+constexpr std::string_view kAccuracyGate =
+    R"(    # The loss of accuracy in percentage points.
+    max_accuracy_drop: 0.5
+)";
 
 constexpr std::string_view kNumberGates =
-    R"pb(# The prediction is a number: there is no accuracy.
-         max_accuracy_drop: -1
-         # How much it may change on average, in its own unit:
-         # max_mean_output_change: 0.1
-    )pb";
+    R"(    # The prediction is a number: there is no accuracy.
+    max_accuracy_drop: -1
+    # How much it may change on average, in its own unit:
+    # max_mean_output_change: 0.1)";
 
-constexpr std::string_view kSavedModelStages = R"pb(
-  # The float model as it is.
-  stage {
-    name: "float"
-    evaluate {
-      graph { file: "${model}" }
-      verify { evaluation: "held_back" }
-    }
-  }
+constexpr std::string_view kSavedModelBaseline =
+    R"(  baseline { stage: "float" })";
 
-  # Calibrates, quantizes and writes a SavedModel that serves, int8_saved_model
-  # in the run's folder; docs/serving.md says how to load it.
-  stage {
-    name: "int8"
-    export {
-      saved_model { file: "${model}" }
-      on {
-        dataset:
-        "data.textproto" < signature >
-        records: "${calibration_records}"
-        batch_size: "${batch_size}"
-      }
-      target: "${target}"
-      # To keep nodes float: excluded_node: "NAME"
-    }
+constexpr std::string_view kGraphBaseline =
+    R"(  baseline { file: "${model}" }
+  # Each layer is compared on this many records.
+  layer_records: "500")";
+
+constexpr std::string_view kSavedModelStages = R"(
+# The float model as it is.
+stage {
+  name: "float"
+  evaluate {
+    graph { file: "${model}" }
     verify { evaluation: "held_back" }
   }
-)pb";
+}
 
-constexpr std::string_view kGraphStages = R"pb(
-  stage {
-    name: "calibrate"
-    calibrate {
-      graph { file: "${model}" }
-      on {
-        dataset: "data.textproto"
-        records: "${calibration_records}"
-        batch_size: "${batch_size}"
-      }
-      direct {}
+# Calibrates, quantizes and writes a SavedModel that serves, int8_saved_model in
+# the run's folder; docs/serving.md says how to load it.
+stage {
+  name: "int8"
+  export {
+    saved_model { file: "${model}" }
+    on {
+      dataset: "data.textproto"<signature>
+      records: "${calibration_records}"
+      batch_size: "${batch_size}"
     }
+    target: "${target}"
+    # To keep a node in float: excluded_node: "NAME"
   }
+  verify { evaluation: "held_back" }
+}
+)";
 
-  # Writes int8.pb in the run's folder.
-  stage {
-    name: "int8"
-    quantize {
-      graph { file: "${model}" }
-      calibrated {
-        ranges { stage: "calibrate" }
-      } < outputs >
-      target: "${target}"
-      # To keep nodes float: excluded_node: "NAME"
+constexpr std::string_view kGraphStages = R"(
+stage {
+  name: "calibrate"
+  calibrate {
+    graph { file: "${model}" }
+    on {
+      dataset: "data.textproto"
+      records: "${calibration_records}"
+      batch_size: "${batch_size}"
     }
-    verify { evaluation: "held_back" }
+    direct {}
   }
-)pb";
+}
 
-constexpr std::string_view kSpeedStage = R"pb(
-  # Both models in turns, on the first records.
-  stage {
-    name: "speed"
-    benchmark {
-      graph { file: "${model}" }
-      graph { stage: "int8" }
-      on {
-        dataset:
-        "data.textproto" < signature >
-        batch_size: "${batch_size}"
-      }
-      seconds: "${seconds}"
-    }
+# Writes int8.pb into the run's folder.
+stage {
+  name: "int8"
+  quantize {
+    graph { file: "${model}" }
+    calibrated { ranges { stage: "calibrate" } }
+<outputs>    target: "${target}"
+    # To keep a node in float: excluded_node: "NAME"
   }
-)pb";
+  verify { evaluation: "held_back" }
+}
+)";
+
+constexpr std::string_view kSpeedStage = R"(
+# Both models in turns, on the first records.
+stage {
+  name: "speed"
+  benchmark {
+    graph { file: "${model}" }
+    graph { stage: "int8" }
+    on {
+      dataset: "data.textproto"<signature>
+      batch_size: "${batch_size}"
+    }
+    seconds: "${seconds}"
+  }
+}
+)";
 
 // Returns the text for a field that is in double quotes.
 std::string FieldText(std::string_view text) {
@@ -239,13 +242,12 @@ absl::StatusOr<SignatureDef> SignatureOfGraph(const std::string& path) {
 
 // Returns the batch size that the model's inputs allow.
 int64_t BatchSize(const SignatureDef& signature) {
+  int64_t size = 0;
   for (const auto& [name, info] : signature.inputs()) {
     const auto& shape = info.tensor_shape();
-    if (shape.dim_size() > 0 && shape.dim(0).size() > 0) {
-      return shape.dim(0).size();
-    }
+    if (shape.dim_size() > 0) size = std::max(size, shape.dim(0).size());
   }
-  return kUsualBatchSize;
+  return size > 0 ? size : kUsualBatchSize;
 }
 
 // How the records are divided.
@@ -286,6 +288,11 @@ Division DivideRecords(const DatasetSpec& dataset, InitFiles* files) {
   return division;
 }
 
+// Returns whether the prediction is a number, not a class.
+bool IsNumber(const DatasetSpec& dataset) {
+  return dataset.prediction().kind() == PredictionSpec::VALUE;
+}
+
 std::string OutputNodes(const SignatureDef& signature) {
   std::set<std::string> nodes;
   for (const auto& [name, info] : signature.outputs()) {
@@ -298,36 +305,32 @@ std::string OutputNodes(const SignatureDef& signature) {
   return text;
 }
 
+std::string GatesText(const DatasetSpec& dataset) {
+  if (IsNumber(dataset)) return std::string(kNumberGates);
+  return absl::StrCat(dataset.has_label() ? kAccuracyGate : "", kAgreementGate);
+}
+
 std::string WorkflowText(const InitModel& model, const std::string& model_path,
-                         const Division& division, bool is_number) {
+                         const Division& division, const DatasetSpec& dataset) {
   const bool saved = model.is_saved_model;
-  // The text within the texts comes first.
-  const std::string text =
+  const std::string parts =
       absl::StrCat(kTop, saved ? kSavedModelStages : kGraphStages, kSpeedStage);
-  const auto on = [&](int indent) {
-    return saved ? absl::StrCat("\n", std::string(indent, ' '), "signature: \"",
-                                FieldText(model.signature_key), "\"")
-                 : "";
-  };
   return absl::StrReplaceAll(
-      text, {{"<name>", model.name},
-             {"<model>", absl::CEscape(model_path)},
-             {"<kind>", saved ? "FOLDER" : "FILE"},
-             {"<what>", saved ? "the float model, a SavedModel"
-                              : "the frozen float graph"},
-             {"<calibration_records>", absl::StrCat(division.calibration)},
-             {"<eval_records>", absl::StrCat(division.eval)},
-             {"<batch_size>", absl::StrCat(BatchSize(model.signature))},
-             {"    dataset: \"data.textproto\"<signature>",
-              absl::StrCat("    dataset: \"data.textproto\"", on(4))},
-             {"      dataset: \"data.textproto\"<signature>",
-              absl::StrCat("      dataset: \"data.textproto\"", on(6))},
-             {"<baseline>", saved ? "  baseline { stage: \"float\" }"
-                                  : "  baseline { file: \"${model}\" }\n"
-                                    "  # Layer by layer on so many of them.\n"
-                                    "  layer_records: \"500\""},
-             {"<gates>", is_number ? kNumberGates : kClassGates},
-             {"<outputs>", OutputNodes(model.signature)}});
+      parts, {{"<name>", model.name},
+              {"<model>", absl::CEscape(model_path)},
+              {"<kind>", saved ? "FOLDER" : "FILE"},
+              {"<what>", saved ? "the float model, a SavedModel"
+                               : "the frozen float graph"},
+              {"<calibration_records>", absl::StrCat(division.calibration)},
+              {"<eval_records>", absl::StrCat(division.eval)},
+              {"<batch_size>", absl::StrCat(BatchSize(model.signature))},
+              {"<signature>",
+               saved ? absl::StrCat(" signature: \"",
+                                    FieldText(model.signature_key), "\"")
+                     : ""},
+              {"<baseline>", saved ? kSavedModelBaseline : kGraphBaseline},
+              {"<gates>", GatesText(dataset)},
+              {"<outputs>", OutputNodes(model.signature)}});
 }
 
 }  // namespace
@@ -395,9 +398,7 @@ absl::StatusOr<InitFiles> MakeInitFiles(const InitModel& model,
     files.guessed.push_back(note.text);
   for (const GuessNote& gap : guessed.gaps) files.gaps.push_back(gap.text);
   const Division division = DivideRecords(guessed.spec, &files);
-  const PredictionSpec& prediction = guessed.spec.prediction();
-  const bool is_number = prediction.kind() == PredictionSpec::VALUE;
-  if (is_number) {
+  if (IsNumber(guessed.spec)) {
     files.guessed.push_back(absl::StrCat(
         "no limit is set on how much the number changes: ", kInitWorkflow,
         " says where"));
@@ -408,7 +409,7 @@ absl::StatusOr<InitFiles> MakeInitFiles(const InitModel& model,
     for (const std::string& name : data) declared->Add(PathFrom(folder, name));
   }
   files.declaration = DeclarationText(guessed);
-  files.workflow = WorkflowText(model, model_path, division, is_number);
+  files.workflow = WorkflowText(model, model_path, division, guessed.spec);
   return files;
 }
 
