@@ -257,7 +257,7 @@ TEST_F(Servable, WorksAsThePageSays) {
       EXPECT_THAT(run, Exits(0)) << command << "\n" << run.out;
     }
   }
-  EXPECT_EQ(commands, 4);
+  EXPECT_EQ(commands, 6);
   EXPECT_THAT(folder.Read("churn_int8/1/README.md"),
               HasSubstr("compared on 400 others"));
 }

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "graph/testing/testing.h"
+#include "graph/testing/program.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "workflows/language/workflow_file.h"
 
@@ -13,6 +13,8 @@ namespace fs = std::filesystem;
 
 class InitFilesTest : public testing::Test {
  protected:
+  InitFilesTest() { fs::create_directory(folder_.Path("m")); }
+
   // Returns a model with an input "x" of `batch` single floats.
   InitModel Model(int batch = -1) const {
     InitModel model;
@@ -31,8 +33,8 @@ class InitFilesTest : public testing::Test {
   }
 
   // Returns CSV records of "x" and more columns.
-  std::string Records(int count, const std::string& header,
-                      const std::string& values) const {
+  std::string Csv(int count, const std::string& header,
+                  const std::string& values) const {
     std::string text = header + "\n";
     for (int i = 0; i < count; ++i) absl::StrAppend(&text, i, values, "\n");
     return folder_.Write("data.csv", text);
@@ -55,11 +57,11 @@ class InitFilesTest : public testing::Test {
     return read.value_or(WorkflowFile());
   }
 
-  const ScratchFolder folder_;
+  const TestFolder folder_;
 };
 
 TEST_F(InitFilesTest, DividesTheRecordsOfOneFile) {
-  const InitFiles files = Files(Model(), {Records(10, "x,label", ",1")});
+  const InitFiles files = Files(Model(), {Csv(10, "x,label", ",1")});
   EXPECT_THAT(files.gaps, IsEmpty());
   EXPECT_EQ(files.guessed.back(),
             "of the 10 records, the first 8 are for calibration and the others "
@@ -77,45 +79,48 @@ TEST_F(InitFilesTest, DividesTheRecordsOfOneFile) {
 
 TEST_F(InitFilesTest, TakesTenThousandOfManyRecordsForEach) {
   const WorkflowFile file =
-      Read(Files(Model(), {Records(12'500, "x,label", ",1")}));
+      Read(Files(Model(), {Csv(12'500, "x,label", ",1")}));
   EXPECT_EQ(file.workflow.evaluation(0).on().skip(), "10000");
   EXPECT_EQ(file.workflow.evaluation(0).on().records(), "10000");
 }
 
 TEST_F(InitFilesTest, SaysThatRecordsCannotBeReadOrCompared) {
-  EXPECT_THAT(Files(Model(), {Records(3, "x,label", "z,1")}).gaps,
+  EXPECT_THAT(Files(Model(), {Csv(3, "x,label", "z,1")}).gaps,
               ElementsAre(AllOf(HasSubstr("the records cannot be read: "),
                                 HasSubstr("data.csv"))));
-  EXPECT_THAT(Files(Model(), {Records(1, "x", "")}).gaps,
+  EXPECT_THAT(Files(Model(), {Csv(1, "x", "")}).gaps,
               ElementsAre(HasSubstr("there is only one record")));
 }
 
 TEST_F(InitFilesTest, SetsTheGatesThatCanBeJudged) {
   const auto gates = [&](const InitFiles& files) {
-    return Read(files).workflow.evaluation(0).gates().ShortDebugString();
+    const Gates gates = Read(files).workflow.evaluation(0).gates();
+    return absl::StrCat(
+        gates.has_max_accuracy_drop() ? absl::StrCat(gates.max_accuracy_drop())
+                                      : "unset",
+        ", ",
+        gates.has_min_agreement() ? absl::StrCat(gates.min_agreement())
+                                  : "unset");
   };
-  EXPECT_EQ(gates(Files(Model(), {Records(10, "x,label", ",1")})),
-            "max_accuracy_drop: 0.5 min_agreement: 0.97");
-  EXPECT_EQ(gates(Files(Model(), {Records(10, "x", "")})),
-            "min_agreement: 0.97");
-  const InitFiles number = Files(Model(), {Records(10, "x,label", ",7.5")});
-  EXPECT_EQ(gates(number), "max_accuracy_drop: -1");
+  EXPECT_EQ(gates(Files(Model(), {Csv(10, "x,label", ",1")})), "0.5, 0.97");
+  EXPECT_EQ(gates(Files(Model(), {Csv(10, "x", "")})), "unset, 0.97");
+  const InitFiles number = Files(Model(), {Csv(10, "x,label", ",7.5")});
+  EXPECT_EQ(gates(number), "-1, unset");
   EXPECT_THAT(number.guessed.back(), HasSubstr("no limit is set"));
 }
 
 TEST_F(InitFilesTest, TakesTheModelsBatchSize) {
-  const WorkflowFile file = Read(Files(Model(32), {Records(99, "x", "")}));
+  const WorkflowFile file = Read(Files(Model(32), {Csv(99, "x", "")}));
   EXPECT_EQ(file.workflow.evaluation(0).on().batch_size(), "32");
 }
 
 TEST_F(InitFilesTest, FindsWhatAGraphTakesAndGives) {
-  const std::string path = folder_.Write(
+  const std::string path = folder_.WriteText(
       "-my graph.v2.pbtxt",
-      GraphFromText("x = Placeholder dtype=float shape=[?,4]\n"
-                    "w = Const dtype=float value=[[1],[2],[3],[4]]\n"
+      GraphFromText("x = Placeholder dtype=float shape=<?,4>\n"
+                    "w = float<4,1>{1,2,3,4}\n"
                     "y = MatMul(x, w) T=float\n"
-                    "p = Softmax(y) T=float\n")
-          .DebugString());
+                    "p = Softmax(y) T=float\n"));
   const auto model = ReadInitModel(path, "");
   ASSERT_OK(model);
   EXPECT_EQ(model->name, "my_graph.v2");
@@ -127,9 +132,8 @@ TEST_F(InitFilesTest, FindsWhatAGraphTakesAndGives) {
   EXPECT_THAT(workflow.stage(1).quantize().output_node(), ElementsAre("p"));
   EXPECT_THAT(ReadInitModel(path, "classify").status().message(),
               HasSubstr("--signature is for SavedModels"));
-  const std::string silent = folder_.Write(
-      "silent.pbtxt",
-      GraphFromText("c = Const dtype=float value=1").DebugString());
+  const std::string silent =
+      folder_.WriteText("silent.pbtxt", GraphFromText("c = float<1>{1}"));
   EXPECT_THAT(ReadInitModel(silent, "").status().message(),
               HasSubstr("has no placeholder that an output needs"));
 }
