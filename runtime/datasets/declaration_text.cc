@@ -52,8 +52,8 @@ void AppendField(const DatasetSpec& spec, int number, std::string* text) {
 void AppendNotes(const std::vector<GuessNote>& notes, int field,
                  std::string_view start, std::string* text) {
   for (const GuessNote& note : notes) {
-    if (note.field == field)
-      *text += CommentText(absl::StrCat(start, note.text));
+    if (note.field != field) continue;
+    *text += CommentText(absl::StrCat(start, note.text));
   }
 }
 

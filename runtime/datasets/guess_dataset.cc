@@ -313,21 +313,15 @@ class Guesser {
     for (const auto& [name, info] : inputs_) {
       if (HasFeature(name)) names.push_back(name);
     }
-    const std::string feeds = absl::StrCat(
-        "the ", words_->feature, names.size() == 1 ? " " : "s ",
-        ListNames(names),
-        names.size() == 1 ? " feeds the model's input of that name"
-                          : " feed the model's inputs of these names");
-    const std::string read =
-        files_.empty() ? "it is assumed that "
-                       : absl::StrCat(DescribeFiles(spec()), " is read as ",
-                                      words_->format, ", and ");
-    if (names.empty()) {
-      Note(GuessNote::kSource, DescribeFiles(spec()), " is read as ",
-           words_->format);
-    } else {
-      Note(GuessNote::kSource, read, feeds);
-    }
+    const std::string read = files_.empty()
+                                 ? ""
+                                 : absl::StrCat(DescribeFiles(spec()),
+                                                " is read as ", words_->format);
+    if (names.empty()) return Note(GuessNote::kSource, read);
+    Note(GuessNote::kSource, read, read.empty() ? "" : ", and ", "the ",
+         words_->feature, names.size() == 1 ? " " : "s ", ListNames(names),
+         names.size() == 1 ? " feeds the model's input of that name"
+                           : " feed the model's inputs of these names");
   }
 
   void SayWhatIsNotRead() {

@@ -1,7 +1,6 @@
 #include "runtime/servable/servable.h"
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 #include <utility>
 

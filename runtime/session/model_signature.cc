@@ -1,6 +1,7 @@
 #include "runtime/session/model_signature.h"
 
 #include <set>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -112,6 +112,16 @@ std::vector<Words> LinesOf(const std::string& out) {
   return lines;
 }
 
+void ExpectCloseAnswers(const std::vector<Words>& lines) {
+  for (const Words& line : lines) {
+    ASSERT_EQ(line.size(), 6u);
+    // The share of answers of another class, or the difference as a share of
+    // the largest value.
+    EXPECT_LE(std::stod(line[4]), 0.05 * std::stod(line[5]))
+        << absl::StrJoin(line, " ");
+  }
+}
+
 TEST_F(Servable, AnswersAsTheOriginalInEveryLoaderAndEnvironment) {
   for (const auto& [name, declaration] : Declarations()) {
     EXPECT_THAT(Quantize(name, "int8"),
@@ -131,13 +141,7 @@ TEST_F(Servable, AnswersAsTheOriginalInEveryLoaderAndEnvironment) {
     // Keras's models have two signatures of one output and are loaded in two
     // or three ways.
     EXPECT_EQ(lines.size(), 4 + 3 * 6 + 2 * 2 + 3u) << run.out;
-    for (const Words& line : lines) {
-      ASSERT_EQ(line.size(), 6u);
-      // The share of answers of another class, or the difference as a share of
-      // the largest value.
-      EXPECT_LE(std::stod(line[4]), 0.05 * std::stod(line[5]))
-          << absl::StrJoin(line, " ");
-    }
+    ExpectCloseAnswers(lines);
     if (first.empty()) first = run.out;
     EXPECT_EQ(run.out, first) << variable;
   }
@@ -231,10 +235,7 @@ TEST_F(Servable, ComesOutOfTheWorkflowThatInitWrites) {
   ASSERT_THAT(run, Exits(0));
   const std::vector<Words> lines = LinesOf(run.out);
   EXPECT_EQ(lines.size(), 2 * 3 + 2 * 2 + 2 * 2 + 3u) << run.out;
-  for (const Words& line : lines) {
-    EXPECT_LE(std::stod(line[4]), 0.05 * std::stod(line[5]))
-        << absl::StrJoin(line, " ");
-  }
+  ExpectCloseAnswers(lines);
 }
 
 TEST_F(Servable, WritesAGraphWhenTheNameSaysSo) {

@@ -38,8 +38,7 @@ ProgramHelp InitHelp() {
   help.name = kInitProgram;
   help.summary =
       "starts a workflow for your own model: looks at the model and at "
-      "records, "
-      "writes a dataset declaration (data.textproto) and a workflow "
+      "records, writes a dataset declaration (data.textproto) and a workflow "
       "(workflow.textproto) with comments into a folder, and says what it "
       "guessed and what is left to fill in. MODEL is a SavedModel or a frozen "
       "graph.";
@@ -58,7 +57,7 @@ ProgramHelp InitHelp() {
 // Writes both files into the folder, which is made if it is missing; all or
 // nothing.
 absl::Status WriteInitFiles(const InitFiles& files, const std::string& folder,
-                            const std::string& model) {
+                            const std::vector<std::string>& inputs) {
   const std::string declaration = absl::StrCat(folder, "/", kInitDeclaration);
   const std::string workflow = absl::StrCat(folder, "/", kInitWorkflow);
   std::error_code error;
@@ -75,7 +74,7 @@ absl::Status WriteInitFiles(const InitFiles& files, const std::string& folder,
         absl::StrCat("cannot make the folder ", folder, ": ", error.message()));
   }
   const auto write = [&]() -> absl::Status {
-    REQUANT_RETURN_IF_ERROR(CheckOutputs({model}, {declaration, workflow}));
+    REQUANT_RETURN_IF_ERROR(CheckOutputs(inputs, {declaration, workflow}));
     return WriteFilesAtomically(
         {{declaration, [&](int fd) { return WriteAll(fd, files.declaration); }},
          {workflow, [&](int fd) { return WriteAll(fd, files.workflow); }}});
@@ -93,9 +92,8 @@ void PrintList(std::string_view title,
     std::string lines;
     AppendWrapped(Printable(sentence), 4, &lines);
     // The first line is marked.
-    if (lines.size() > 4) lines[2] = '-';
+    lines[2] = '-';
     text += lines;
-    if (lines.empty() || lines.back() != '\n') text += "\n";
   }
   std::fputs(text.c_str(), stdout);
 }
@@ -107,9 +105,11 @@ absl::Status Init(const std::string& path) {
                            ? absl::StrCat(model.name, "_workflow")
                            : OutputFolderFlag();
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
+  std::vector<std::string> inputs = SplitList(FLAGS_data);
   REQUANT_ASSIGN_OR_RETURN(const InitFiles files,
-                           MakeInitFiles(model, SplitList(FLAGS_data), folder));
-  REQUANT_RETURN_IF_ERROR(WriteInitFiles(files, folder, model.path));
+                           MakeInitFiles(model, inputs, folder));
+  inputs.push_back(model.path);
+  REQUANT_RETURN_IF_ERROR(WriteInitFiles(files, folder, inputs));
   const std::string workflow = absl::StrCat(folder, "/", kInitWorkflow);
   std::printf("Wrote %s and %s/%s.\n", Printable(workflow).c_str(),
               Printable(folder).c_str(), kInitDeclaration);

@@ -6,7 +6,6 @@
 #include <set>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
@@ -26,6 +25,7 @@
 #include "runtime/datasets/declaration_text.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/guess_dataset.h"
+#include "tensorflow/core/framework/graph.pb.h"
 
 namespace requant {
 namespace {
@@ -217,7 +217,10 @@ std::string PlainName(std::string_view name) {
 absl::StatusOr<SignatureDef> SignatureOfGraph(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph, ReadGraph(path));
   SignatureDef signature = KeptSignature(graph);
-  if (!signature.inputs().empty()) return signature;
+  if (!signature.inputs().empty() && !signature.outputs().empty()) {
+    return signature;
+  }
+  signature.Clear();
   const GraphSummary summary = SummarizeGraph(graph);
   if (!summary.placeholders || summary.chosen_inputs.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -338,9 +341,7 @@ std::string WorkflowText(const InitModel& model, const std::string& model_path,
 absl::StatusOr<InitModel> ReadInitModel(const std::string& path,
                                         const std::string& signature) {
   InitModel model;
-  std::error_code error;
-  model.is_saved_model =
-      fs::is_directory(path, error) || !SavedModelDirectory(path).empty();
+  model.is_saved_model = !SavedModelDirectory(path).empty();
   if (!model.is_saved_model) {
     if (!signature.empty()) {
       return absl::InvalidArgumentError(
@@ -394,8 +395,9 @@ absl::StatusOr<InitFiles> MakeInitFiles(const InitModel& model,
   REQUANT_ASSIGN_OR_RETURN(GuessedDataset guessed,
                            GuessDataset(model.signature, existing, options));
   InitFiles files;
-  for (const GuessNote& note : guessed.notes)
+  for (const GuessNote& note : guessed.notes) {
     files.guessed.push_back(note.text);
+  }
   for (const GuessNote& gap : guessed.gaps) files.gaps.push_back(gap.text);
   const Division division = DivideRecords(guessed.spec, &files);
   if (IsNumber(guessed.spec)) {
