@@ -57,14 +57,12 @@ absl::StatusOr<std::vector<TaskOutlook>> FindTaskStates(
     const Plan& plan, const std::string& work_dir,
     const RunOptions& options = {});
 
-// Return the value of --format, which commands with several ways to print their
-// result share, and the file that defines it, for ProgramHelp::flag_files.
+// Return the values of --format and --output, which several commands share, and
+// the files that define them, for ProgramHelp::flag_files.
 const std::string& OutputFormatFlag();
 std::string OutputFormatFlagFile();
-
-// Return the same for --output, the folder that a command writes.
-const std::string& OutputFolderFlag();
-std::string OutputFolderFlagFile();
+const std::string& OutputFlag();
+std::string OutputFlagFile();
 
 // The arguments that commands on a workflow share: [FILE] [--set NAME=VALUE
 // ...] [--work_dir=FOLDER].

@@ -46,7 +46,7 @@ ProgramHelp InitHelp() {
       "requant init my_model --data=records.csv\n"
       "requant init my_model --data='train-*.tfrecords' --signature=classify\n"
       "requant init frozen.pb --data=records.npz --output=int8";
-  help.flag_files = {__FILE__, OutputFolderFlagFile()};
+  help.flag_files = {__FILE__, OutputFlagFile()};
   help.footer =
       "Columns, keys, arrays or features that are named as the model's inputs "
       "are taken.\n"
@@ -101,9 +101,9 @@ void PrintList(std::string_view title,
 absl::Status Init(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const InitModel model,
                            ReadInitModel(path, FLAGS_signature));
-  std::string folder = OutputFolderFlag().empty()
+  std::string folder = OutputFlag().empty()
                            ? absl::StrCat(model.name, "_workflow")
-                           : OutputFolderFlag();
+                           : OutputFlag();
   while (folder.size() > 1 && folder.back() == '/') folder.pop_back();
   std::vector<std::string> inputs = SplitList(FLAGS_data);
   REQUANT_ASSIGN_OR_RETURN(const InitFiles files,

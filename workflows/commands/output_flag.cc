@@ -4,15 +4,15 @@
 
 #include "workflows/commands/commands.h"
 
-// This is the file's only flag, so that several commands can share the file.
+// This is the file's only flag, so that other commands can share the file.
 DEFINE_string(output, "",
-              "The folder to write; empty: out/WORKFLOW/TIME for a run, "
-              "MODEL_workflow for a new workflow.");
+              "Of run: the folder for the results; empty: out/WORKFLOW/TIME. "
+              "Of init: the folder for the files; empty: MODEL_workflow.");
 
 namespace requant {
 
-const std::string& OutputFolderFlag() { return FLAGS_output; }
+const std::string& OutputFlag() { return FLAGS_output; }
 
-std::string OutputFolderFlagFile() { return __FILE__; }
+std::string OutputFlagFile() { return __FILE__; }
 
 }  // namespace requant

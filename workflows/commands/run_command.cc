@@ -84,7 +84,7 @@ ProgramHelp RunHelp() {
       "requant run [FILE] [--set NAME=VALUE ...]\n"
       "requant run wide_deep --set eval_records=20000 --only fuse\n"
       "requant run my.textproto --from=quantize --keep_going";
-  help.flag_files = {__FILE__, WorkflowFlagsFile(), OutputFolderFlagFile()};
+  help.flag_files = {__FILE__, OutputFlagFile(), WorkflowFlagsFile()};
   help.aliases = {{"out", "output"}};
   help.footer =
       "Exit codes: 0 done and within all limits, 1 failed, 2 wrong usage, 3 a "
@@ -218,8 +218,8 @@ absl::StatusOr<int> RunAndTell(const Plan& plan, RunOptions options,
                                const std::string& work_dir,
                                const std::vector<std::string>& args) {
   const std::string command = CommandLineOf(args);
-  const bool named = !OutputFolderFlag().empty();
-  const std::string folder = named ? WithoutSlashes(OutputFolderFlag())
+  const bool named = !OutputFlag().empty();
+  const std::string folder = named ? WithoutSlashes(OutputFlag())
                                    : NewRunFolder(HomeOf(plan), absl::Now());
   REQUANT_RETURN_IF_ERROR(PrepareRunFolder(folder, work_dir));
   options.run_folder = folder;
