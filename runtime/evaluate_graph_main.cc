@@ -50,6 +50,9 @@ DEFINE_string(data, "",
 DEFINE_string(output, "", "the tensor to score, instead of the declaration's");
 DEFINE_int64(batch_size, 512, "records per run of the graph");
 DEFINE_int64(max_records, 0, "stop after this many records; 0: all");
+DEFINE_int64(skip_records, 0,
+             "leave out this many of the first records, such as those that "
+             "were calibrated on");
 DEFINE_int64(max_bad_records, 0,
              "skip up to this many unreadable records, and name the first ten");
 DEFINE_int32(streams, 1,
@@ -136,6 +139,7 @@ std::string UsageError() {
   }
   if (FLAGS_batch_size < 1) return "--batch_size must be at least 1";
   if (FLAGS_max_records < 0) return "--max_records must be at least 0";
+  if (FLAGS_skip_records < 0) return "--skip_records must be at least 0";
   if (FLAGS_max_bad_records < 0) return "--max_bad_records must be at least 0";
   if (FLAGS_streams < 1 || FLAGS_streams > 1024) {
     return "--streams is from 1 to 1024";
@@ -173,11 +177,11 @@ absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   const auto batch_size = gflags::GetCommandLineFlagInfoOrDie("batch_size");
   if (options.dataset.has_in_graph() &&
       (batch_size.current_value != batch_size.default_value ||
-       FLAGS_max_bad_records > 0)) {
+       FLAGS_max_bad_records > 0 || FLAGS_skip_records > 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the graph reads its own data (in_graph in ", FLAGS_dataset,
-        "), so --batch_size and --max_bad_records have no effect: leave them "
-        "out"));
+        "), so --batch_size, --skip_records and --max_bad_records have no "
+        "effect: leave them out"));
   }
   if (options.dataset.has_in_graph() &&
       (FLAGS_streams > 1 || FLAGS_layer_records > 0)) {
@@ -193,6 +197,7 @@ absl::StatusOr<EvaluateOptions> OptionsFromFlags() {
   options.session.set_intra_op_threads(FLAGS_threads);
   options.session.set_inter_op_threads(FLAGS_inter_op_threads);
   options.batch_size = FLAGS_batch_size;
+  options.skip_records = FLAGS_skip_records;
   options.max_records = FLAGS_max_records;
   options.max_bad_records = FLAGS_max_bad_records;
   options.streams = FLAGS_streams;

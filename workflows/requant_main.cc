@@ -40,6 +40,8 @@ const std::vector<Command>& OwnCommands() {
        RunCompletionCommand},
       {"doctor", "check this machine: CPU features, TensorFlow, memory, Docker",
        RunDoctorCommand},
+      {"init", "a dataset declaration and a workflow for your own model",
+       RunInitCommand},
       {"plan", "what a workflow would do, and whether it can", RunPlanCommand},
       {"run", "a workflow, stage by stage, each verified", RunRunCommand},
       {"shell",

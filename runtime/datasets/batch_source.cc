@@ -442,4 +442,25 @@ absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
       spec, options, std::move(columns), std::move(source));
 }
 
+absl::StatusOr<int64_t> CountRecords(const DatasetSpec& spec,
+                                     const BatchOptions& options,
+                                     const std::function<void()>& on_batch) {
+  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
+                           OpenBatchSource(spec, options));
+  int64_t records = 0;
+  Batch batch;
+  while (true) {
+    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
+    if (!more) return records;
+    records += batch.size;
+    if (on_batch != nullptr) on_batch();
+  }
+}
+
+int64_t RecordsToCalibrateOn(int64_t records, int64_t most) {
+  const int64_t held_back = records < 2 ? 0 : std::max<int64_t>(1, records / 5);
+  const int64_t others = records - held_back;
+  return most > 0 ? std::min(others, most) : others;
+}
+
 }  // namespace requant

@@ -82,6 +82,17 @@ std::string DescribeFiles(const DatasetSpec& spec);
 absl::StatusOr<std::unique_ptr<BatchSource>> OpenBatchSource(
     const DatasetSpec& spec, const BatchOptions& options);
 
+// Reads the records and returns how many good ones there are, but no more than
+// options.max_records. Calls `on_batch`, if it is set, now and then.
+absl::StatusOr<int64_t> CountRecords(
+    const DatasetSpec& spec, const BatchOptions& options,
+    const std::function<void()>& on_batch = nullptr);
+
+// Returns how many of `records` records to calibrate on: up to `most` (0: any
+// number), but a fifth of all, from two records on at least one, is held back
+// for verification.
+int64_t RecordsToCalibrateOn(int64_t records, int64_t most);
+
 }  // namespace requant
 
 #endif  // REQUANT_RUNTIME_DATASETS_BATCH_SOURCE_H_

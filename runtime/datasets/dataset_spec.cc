@@ -396,6 +396,20 @@ absl::Status ReplaceFiles(const std::vector<std::string>& replacements,
   return absl::OkStatus();
 }
 
+// Fails if a line of the text has yet to be filled in.
+absl::Status CheckFilledIn(const std::string& path, std::string_view text) {
+  const std::string gap = absl::StrCat("\"", kFillIn, "\"");
+  int number = 0;
+  for (const std::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (!absl::StrContains(line.substr(0, line.find('#')), gap)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        Place(path, number), ": ", gap,
+        " has yet to be filled in; the comments there say with what"));
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DatasetSpec> ParseSpec(const std::string& path,
                                       FieldPlaces::Tree* tree) {
   REQUANT_ASSIGN_OR_RETURN(const std::string text,
@@ -419,6 +433,7 @@ absl::StatusOr<DatasetSpec> ParseSpec(const std::string& path,
     return absl::InvalidArgumentError(
         absl::StrCat(path, " is not a dataset declaration"));
   }
+  REQUANT_RETURN_IF_ERROR(CheckFilledIn(path, text));
   REQUANT_RETURN_IF_ERROR(CheckSpec(spec, Root(path, tree)));
   REQUANT_RETURN_IF_ERROR(ResolveVocabulary(path, Root(path, tree), &spec));
   return spec;

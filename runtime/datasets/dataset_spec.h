@@ -9,6 +9,9 @@
 
 namespace requant {
 
+// Stands in a declaration for a text that its user has yet to fill in.
+inline constexpr char kFillIn[] = "FILL_IN";
+
 // Reads and checks a declaration with its vocabulary, and replaces its names
 // and globs with the paths of existing files. Errors are one sentence with file
 // and line. `files`, unless empty, replace those of the declaration; they may

@@ -60,6 +60,13 @@ TEST(ReadDatasetSpec, SuggestsTheFieldThatWasMeant) {
             "\"tfrecord\"?)");
 }
 
+TEST(ReadDatasetSpec, SaysWhatHasYetToBeFilledIn) {
+  EXPECT_EQ(Problem(GoodWith("\"x\"", "\"FILL_IN\"")),
+            "F:3: \"FILL_IN\" has yet to be filled in; the comments there say "
+            "with what");
+  EXPECT_EQ(Problem(GoodWith("\"x\"", "\"x\"  # formerly \"FILL_IN\"")), "");
+}
+
 TEST(ReadDatasetSpec, RefusesAThresholdThatIsNotUsed) {
   EXPECT_EQ(Problem(absl::StrCat(kGood, R"(prediction {
   tensor: "t" kind: PROBABILITIES

@@ -15,20 +15,18 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "base/files/files.h"
 #include "base/records/input_file.h"
 #include "base/records/record_format.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
-#include "base/text/printable.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/text_format.h"
 #include "graph/graph_index.h"
 #include "graph/signature_names.h"
 #include "graph/summary/output_ranking.h"
 #include "runtime/datasets/batch_source.h"
+#include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/column.h"
 #include "runtime/datasets/formats/feature_sample.h"
 #include "runtime/datasets/formats/source_format.h"
@@ -68,8 +66,8 @@ const FormatWords& WordsOf(DatasetSpec::SourceCase source) {
 absl::Status Unreadable(const std::string& file, std::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(
       file, " ", why,
-      "; without --dataset there can be CSV with a line of names, JSON lines, "
-      ".npz and TFRecord files"));
+      "; CSV with a line of names, JSON lines, .npz and TFRecord files need no "
+      "declaration"));
 }
 
 // Tells a file's format by its first bytes.
@@ -198,13 +196,27 @@ class Guesser {
   const std::string& file() const { return files_.front(); }
 
   template <typename... Text>
-  void Note(const Text&... text) {
-    guessed_.notes.push_back(absl::StrCat(text...));
+  void Note(int field, const Text&... text) {
+    guessed_.notes.push_back({field, absl::StrCat(text...)});
+  }
+
+  // Returns the error, or makes it a gap if there may be any.
+  absl::Status Gap(int field, const absl::Status& why) {
+    if (!options_.leaves_gaps) return why;
+    guessed_.gaps.push_back({field, std::string(why.message())});
+    return absl::OkStatus();
   }
 
   absl::Status SampleFiles() {
     if (files_.empty()) {
-      return absl::InvalidArgumentError("there are no files to read");
+      words_ = &WordsOf(DatasetSpec::kCsv);
+      spec().mutable_csv()->add_files(kFillIn);
+      return Gap(GuessNote::kSource,
+                 absl::InvalidArgumentError(
+                     options_.leaves_gaps
+                         ? "the files with the records; if they are not CSV, "
+                           "write jsonl, numpy or tfrecord instead of csv"
+                         : "there are no files to read"));
     }
     REQUANT_ASSIGN_OR_RETURN(const DatasetSpec::SourceCase source,
                              FormatOfFile(file()));
@@ -234,47 +246,80 @@ class Guesser {
     return names;
   }
 
+  // Returns whether the input is taken from a feature of its own name.
+  bool HasFeature(const std::string& name) const {
+    return files_.empty() || sample_.count(name) > 0;
+  }
+
   // Fails for inputs that the file has nothing for.
-  absl::Status CheckFeatures() const {
+  absl::Status CheckFeatures() {
     if (inputs_.empty()) {
       return absl::InvalidArgumentError(
           "the model's signature has no inputs to feed");
     }
     std::vector<std::string> missing;
     for (const auto& [name, info] : inputs_) {
-      if (sample_.count(name) > 0) continue;
-      const bool is_single = !info.tensor_shape().unknown_rank() &&
-                             info.tensor_shape().dim_size() == 0;
-      if (is_single) return NeedsConstant(name, info);
-      missing.push_back(name);
+      if (!HasFeature(name) && !IsSingle(info)) missing.push_back(name);
     }
     if (missing.empty()) return absl::OkStatus();
     const std::vector<std::string> names = FeatureNames();
-    return absl::NotFoundError(absl::StrCat(
-        file(), " has no ", words_->feature, " ", ListNames(missing),
-        DidYouMean(missing.front(), names), " for the model's ",
-        missing.size() == 1 ? "input" : "inputs",
-        missing.size() == 1 ? " of that name" : " of these names", "; it has ",
-        ListNames(names),
-        ": rename them, or declare by --dataset what feeds which input"));
+    return Gap(
+        DatasetSpec::kInputFieldNumber,
+        absl::NotFoundError(absl::StrCat(
+            file(), " has no ", words_->feature, " ", ListNames(missing),
+            DidYouMean(missing.front(), names), " for the model's ",
+            missing.size() == 1 ? "input" : "inputs",
+            missing.size() == 1 ? " of that name" : " of these names",
+            "; it has ", ListNames(names), ": rename them, or ",
+            options_.leaves_gaps ? "write which feature feeds which input"
+                                 : "declare by --dataset what feeds which "
+                                   "input")));
   }
 
-  static absl::Status NeedsConstant(const std::string& name,
-                                    const TensorInfo& info) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the model's input \"", name,
-        "\" is a single value, not one per record: declare it by --dataset, "
-        "with constant { placeholder: \"",
-        name, "\" dtype: \"", tensorflow::DataTypeString(info.dtype()),
-        "\" value: ... }"));
+  static bool IsSingle(const TensorInfo& info) {
+    return !info.tensor_shape().unknown_rank() &&
+           info.tensor_shape().dim_size() == 0;
+  }
+
+  // Adds an input that is the same in every run, of which only the value is
+  // missing.
+  absl::Status AddConstant(const std::string& name, const TensorInfo& info) {
+    ConstantSpec& constant = *spec().add_constant();
+    constant.set_placeholder(PlaceholderName(name, info));
+    constant.set_dtype(tensorflow::DataTypeString(info.dtype()));
+    constant.add_value(kFillIn);
+    const std::string what =
+        absl::StrCat("the model's input \"", name,
+                     "\" is a single value, not one per record: ");
+    return Gap(DatasetSpec::kConstantFieldNumber,
+               absl::InvalidArgumentError(
+                   options_.leaves_gaps
+                       ? absl::StrCat(what, "say which")
+                       : absl::StrCat(what,
+                                      "declare it by --dataset, with constant "
+                                      "{ placeholder: \"",
+                                      name, "\" dtype: \"", constant.dtype(),
+                                      "\" value: ... }")));
+  }
+
+  // Returns what both the model and graphs that are made of it call an input.
+  std::string PlaceholderName(const std::string& name,
+                              const TensorInfo& info) const {
+    return keeps_names_ ? name : PlaceholderOf(info.name());
   }
 
   void SayWhatIsRead() {
     std::vector<std::string> names;
-    for (const auto& [name, info] : inputs_) names.push_back(name);
-    Note("no --dataset is given: ", DescribeFiles(spec()), " is read as ",
-         words_->format, ", and the ", words_->feature,
-         names.size() == 1 ? " " : "s ", ListNames(names),
+    for (const auto& [name, info] : inputs_) {
+      if (HasFeature(name)) names.push_back(name);
+    }
+    const std::string read = files_.empty()
+                                 ? ""
+                                 : absl::StrCat(DescribeFiles(spec()),
+                                                " is read as ", words_->format);
+    if (names.empty()) return Note(GuessNote::kSource, read);
+    Note(GuessNote::kSource, read, read.empty() ? "" : ", and ", "the ",
+         words_->feature, names.size() == 1 ? " " : "s ", ListNames(names),
          names.size() == 1 ? " feeds the model's input of that name"
                            : " feed the model's inputs of these names");
   }
@@ -287,14 +332,21 @@ class Guesser {
       }
     }
     if (names.empty()) return;
-    Note("the ", words_->feature, names.size() == 1 ? " " : "s ",
-         ListNames(names), names.size() == 1 ? " is" : " are", " not read");
+    Note(GuessNote::kSource, "the ", words_->feature,
+         names.size() == 1 ? " " : "s ", ListNames(names),
+         names.size() == 1 ? " is" : " are", " not read");
   }
 
   absl::Status RefuseInput(const std::string& name,
                            std::string_view why) const {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the model's input \"", name, "\" ", why, ": declare it by --dataset"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model's input \"", name, "\" ", why,
+                     options_.leaves_gaps ? "" : ": declare it by --dataset"));
+  }
+
+  // Returns a gap for the shape of the input's records.
+  absl::Status OpenShape(const std::string& name, std::string_view why) {
+    return Gap(DatasetSpec::kInputFieldNumber, RefuseInput(name, why));
   }
 
   absl::Status AddInput(const std::string& name, const TensorInfo& info) {
@@ -306,17 +358,19 @@ class Guesser {
       return RefuseInput(
           name, absl::StrCat("is of type ", dtype, ", which no file can feed"));
     }
-    if (info.tensor_shape().unknown_rank()) {
-      return RefuseInput(name, "has no known shape");
-    }
-    if (info.tensor_shape().dim_size() == 0) return NeedsConstant(name, info);
+    if (IsSingle(info)) return AddConstant(name, info);
     InputSpec& input = *spec().add_input();
-    input.add_feature(name);
-    input.set_placeholder(keeps_names_ ? name : PlaceholderOf(info.name()));
+    input.add_feature(HasFeature(name) ? name : kFillIn);
+    input.set_placeholder(PlaceholderName(name, info));
     input.set_dtype(dtype);
+    if (info.tensor_shape().unknown_rank()) {
+      input.add_shape(-1);
+      return OpenShape(name, "has no known shape");
+    }
     const int64_t batch = info.tensor_shape().dim(0).size();
     if (batch >= 0) {
-      Note("the model's input \"", name, "\" takes batches of ", batch,
+      Note(DatasetSpec::kInputFieldNumber, "the model's input \"", name,
+           "\" takes batches of ", batch,
            " records only, so that --batch_size=", batch, " is needed");
     }
     return FillShape(name, info, &input);
@@ -325,7 +379,9 @@ class Guesser {
   // Sets the shape of a record, with open dimensions as in the first records.
   absl::Status FillShape(const std::string& name, const TensorInfo& info,
                          InputSpec* input) {
-    const FeatureSample& feature = sample_.at(name);
+    const auto sampled = sample_.find(name);
+    const FeatureSample feature =
+        sampled == sample_.end() ? FeatureSample() : sampled->second;
     const auto& dims = info.tensor_shape().dim();
     const auto& own = feature.shape;
     int open = 0;
@@ -342,21 +398,24 @@ class Guesser {
         own.has_value() && own->size() == static_cast<size_t>(dims.size() - 1);
     if (!has_shape &&
         (open > 1 || feature.elements < 1 || feature.elements % known != 0)) {
-      return RefuseInput(
-          name,
-          absl::StrCat(
-              "has the shape [?, ", absl::StrJoin(input->shape(), ", "),
-              "], where -1 is open, and the first records of ", file(),
-              feature.elements < 0 ? " have different numbers of values for it"
-                                   : " do not tell the rest"));
+      const std::string open_shape = absl::StrCat(
+          "has the shape [?, ", absl::StrJoin(input->shape(), ", "),
+          "], where -1 is open");
+      if (sampled == sample_.end()) return OpenShape(name, open_shape);
+      return OpenShape(
+          name, absl::StrCat(open_shape, ", and the first records of ", file(),
+                             feature.elements < 0
+                                 ? " have different numbers of values for it"
+                                 : " do not tell the rest"));
     }
     for (int i = 1; i < dims.size(); ++i) {
       if (dims[i].size() >= 0) continue;
       input->set_shape(i - 1,
                        has_shape ? (*own)[i - 1] : feature.elements / known);
     }
-    Note("the model leaves the shape of \"", name, "\" open, which is [",
-         absl::StrJoin(input->shape(), ", "), "] in the first records");
+    Note(DatasetSpec::kInputFieldNumber, "the model leaves the shape of \"",
+         name, "\" open, which is [", absl::StrJoin(input->shape(), ", "),
+         "] in the first records");
     return absl::OkStatus();
   }
 
@@ -388,16 +447,28 @@ class Guesser {
       prediction_ = &outputs_.at(name);
       output_name_ = name;
       prediction.set_tensor(keeps_names_ ? name : prediction_->name());
-      Note("the ", outputs_.size() == 1 ? "model's output" : "output", " \"",
-           name, "\" is taken as the prediction");
+      std::vector<std::string> others;
+      for (const auto& [other, info] : outputs_) {
+        if (other != name) others.push_back(other);
+      }
+      Note(DatasetSpec::kPredictionFieldNumber, "the ",
+           others.empty() ? "model's output" : "output", " \"", name,
+           "\" is taken as the prediction",
+           others.empty() ? "" : "; the model also has ", ListNames(others));
       return absl::OkStatus();
     }
     std::vector<std::string> names;
     for (const auto& [name, info] : outputs_) names.push_back(name);
     if (options_.needs_prediction) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "which of the model's outputs ", ListNames(names),
-          " is the prediction? Name it by ", options_.output_flag));
+      prediction.set_tensor(kFillIn);
+      return Gap(
+          DatasetSpec::kPredictionFieldNumber,
+          absl::InvalidArgumentError(absl::StrCat(
+              "which of the model's outputs ", ListNames(names),
+              " is the prediction?",
+              options_.leaves_gaps
+                  ? ""
+                  : absl::StrCat(" Name it by ", options_.output_flag))));
     }
     spec().clear_prediction();
     return absl::OkStatus();
@@ -411,6 +482,7 @@ class Guesser {
   }
 
   void ChooseLabel() {
+    if (files_.empty()) return;
     std::vector<std::string> names;
     for (const auto& [name, feature] : sample_) {
       if (inputs_.count(name) == 0 && IsLabelName(name)) names.push_back(name);
@@ -440,16 +512,20 @@ class Guesser {
     spec().mutable_label()->set_feature(name);
     spec().mutable_label()->set_dtype(
         tensorflow::DataTypeString(feature.dtype));
-    Note("the ", words_->feature, " \"", name, "\" is taken as the label");
+    Note(DatasetSpec::kLabelFieldNumber, "the ", words_->feature, " \"", name,
+         "\" is taken as the label");
   }
 
   void NoLabel(std::string_view why) {
-    Note("there is no label, and so no accuracy: ", why);
+    Note(DatasetSpec::kLabelFieldNumber,
+         "there is no label, and so no accuracy: ", why);
   }
 
   // Takes the prediction as a number, not as a probability, if the labels are
   // no classes.
   absl::Status ChooseKind() {
+    // Without its inputs no record can be read.
+    if (!guessed_.gaps.empty()) return absl::OkStatus();
     BatchOptions batching;
     batching.batch_size = kSampledRecords;
     batching.max_records = kSampledRecords;
@@ -467,9 +543,9 @@ class Guesser {
         one.has_value() ? *one && !seen.only_0_and_1 : !seen.only_whole;
     if (!is_number) return absl::OkStatus();
     spec().mutable_prediction()->set_kind(PredictionSpec::VALUE);
-    Note(
-        "the labels are no classes, so the prediction is taken as a number "
-        "that is compared with them by RMSE");
+    Note(DatasetSpec::kPredictionFieldNumber,
+         "the labels are no classes, so the prediction is taken as a number "
+         "that is compared with them by RMSE");
     return absl::OkStatus();
   }
 
@@ -494,32 +570,6 @@ absl::StatusOr<GuessedDataset> GuessDataset(
     const SignatureDef& signature, const std::vector<std::string>& files,
     const GuessOptions& options) {
   return Guesser(signature, files, options).Run();
-}
-
-std::string DeclarationText(const GuessedDataset& guessed) {
-  std::string text =
-      "# proto-file: runtime/datasets/dataset.proto\n"
-      "# proto-message: requant.DatasetSpec\n";
-  for (const std::string& note : guessed.notes) {
-    std::string lines;
-    AppendWrapped(Printable(note), 2, &lines);
-    for (std::string_view line :
-         absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
-      absl::StrAppend(&text, "#", line.substr(1), "\n");
-    }
-  }
-  // The source comes first, whatever its field's number.
-  DatasetSpec source = guessed.spec, rest = guessed.spec;
-  source.clear_input();
-  source.clear_label();
-  source.clear_prediction();
-  rest.clear_source();
-  for (const DatasetSpec& part : {source, rest}) {
-    std::string fields;
-    google::protobuf::TextFormat::PrintToString(part, &fields);
-    text += fields;
-  }
-  return text;
 }
 
 }  // namespace requant

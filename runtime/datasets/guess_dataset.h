@@ -21,12 +21,26 @@ struct GuessOptions {
   std::string output_flag = "--output";
   // Whether it is an error if none of several outputs is the prediction.
   bool needs_prediction = true;
+  // Whether what only a person can tell becomes a gap, not an error. There need
+  // not be any files then: features are assumed to be named as the inputs.
+  bool leaves_gaps = false;
+};
+
+// A sentence on a field of DatasetSpec.
+struct GuessNote {
+  // All fields of the oneof `source` have this number.
+  static constexpr int kSource = DatasetSpec::kTfrecordFieldNumber;
+  int field;
+  std::string text;
 };
 
 struct GuessedDataset {
   DatasetSpec spec;
-  // Sentences that say what was guessed.
-  std::vector<std::string> notes;
+  // What was guessed.
+  std::vector<GuessNote> notes;
+  // What is left to fill in: texts that are kFillIn
+  // (runtime/datasets/dataset_spec.h), and dimensions that are -1.
+  std::vector<GuessNote> gaps;
 };
 
 // Returns a declaration of `files`, which are all CSV, JSON lines, .npz
@@ -39,10 +53,6 @@ struct GuessedDataset {
 absl::StatusOr<GuessedDataset> GuessDataset(
     const tensorflow::SignatureDef& signature,
     const std::vector<std::string>& files, const GuessOptions& options = {});
-
-// Returns the declaration as a text for ReadDatasetSpec, with the notes as
-// comments.
-std::string DeclarationText(const GuessedDataset& guessed);
 
 }  // namespace requant
 

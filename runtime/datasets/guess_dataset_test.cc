@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "google/protobuf/text_format.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/datasets/declaration_text.h"
 #include "runtime/datasets/testing/testing.h"
 
 namespace requant::guess_dataset_test {
@@ -67,8 +68,8 @@ std::string Guess(const std::string& name, const std::string& content,
   google::protobuf::TextFormat::Printer printer;
   printer.SetSingleLineMode(true);
   EXPECT_TRUE(printer.PrintToString(guessed->spec, &text));
-  for (const std::string& note : guessed->notes) {
-    absl::StrAppend(&text, "\n", note);
+  for (const GuessNote& note : guessed->notes) {
+    absl::StrAppend(&text, "\n", note.text);
   }
   return WithoutFolder(text);
 }
@@ -88,12 +89,12 @@ TEST(GuessDataset, TakesColumnsThatAreNamedAsTheInputs) {
     prediction { tensor: "output_0" })"))
                 .SerializeAsString());
   Strings notes;
-  for (const std::string& note : guessed->notes) {
-    notes.push_back(WithoutFolder(note));
+  for (const GuessNote& note : guessed->notes) {
+    notes.push_back(WithoutFolder(note.text));
   }
   EXPECT_THAT(
       notes,
-      ElementsAre("no --dataset is given: people.csv is read as CSV, and the "
+      ElementsAre("people.csv is read as CSV, and the "
                   "columns \"age\" and \"city\" feed the model's inputs of "
                   "these names",
                   "the model's output \"output_0\" is taken as the prediction",
@@ -140,8 +141,8 @@ TEST(GuessDataset, SaysWhatIsMissingAndWhatIsThere) {
 
 TEST(GuessDataset, RefusesFilesOfOtherKinds) {
   const std::string hint =
-      "; without --dataset there can be CSV with a line of names, JSON lines, "
-      ".npz and TFRecord files";
+      "; CSV with a line of names, JSON lines, .npz and TFRecord files need no "
+      "declaration";
   EXPECT_EQ(Guess("a.npy", "\x93NUMPY..."),
             "a.npy is a single array: save all arrays in one .npz file, under "
             "the names of the model's inputs" +
@@ -292,6 +293,67 @@ TEST(GuessDataset, ComparesNumbersByTheirDistance) {
   EXPECT_THAT(kind(unknown, "2.5"), HasSubstr("kind: VALUE"));
 }
 
+// Returns the declaration's text with gaps, without its comments on fields, and
+// the gaps.
+std::string GuessWithGaps(const SignatureDef& signature, const Strings& files) {
+  GuessOptions options;
+  options.leaves_gaps = true;
+  const auto guessed = GuessDataset(signature, files, options);
+  if (!guessed.ok()) return WithoutFolder(guessed.status().message());
+  std::string text;
+  for (const std::string_view line :
+       absl::StrSplit(DeclarationText(*guessed), '\n', absl::SkipEmpty())) {
+    if (line[0] != '#') absl::StrAppend(&text, line, "\n");
+  }
+  for (const GuessNote& gap : guessed->gaps) {
+    absl::StrAppend(&text, "GAP ", gap.text, "\n");
+  }
+  return WithoutFolder(text);
+}
+
+TEST(GuessDataset, LeavesGapsForWhatOnlyAPersonCanTell) {
+  EXPECT_EQ(GuessWithGaps(Signature(),
+                          {WriteTestFile("gaps.csv", "Age,city\n31,Rome\n")}),
+            R"(csv { files: "gaps.csv" }
+input { feature: "FILL_IN" placeholder: "age" dtype: "float" shape: [1] }
+input { feature: "city" placeholder: "city" dtype: "string" }
+prediction { tensor: "output_0" }
+GAP gaps.csv has no column "age" (did you mean "Age"?) for the model's input of that name; it has "Age" and "city": rename them, or write which feature feeds which input
+)");
+  EXPECT_EQ(
+      GuessWithGaps(
+          Signature(absl::StrCat(
+              Input("rate", "DT_FLOAT", ""), Input("text", "DT_INT32", "-1,-1"),
+              Output("left"), Output("right", 1, "PartitionedCall:1"))),
+          {}),
+      R"(csv { files: "FILL_IN" }
+input { feature: "age" placeholder: "age" dtype: "float" shape: [1] }
+input { feature: "city" placeholder: "city" dtype: "string" }
+input { feature: "text" placeholder: "text" dtype: "int32" shape: [-1] }
+constant { placeholder: "rate" dtype: "float" value: "FILL_IN" }
+prediction { tensor: "FILL_IN" }
+GAP the files with the records; if they are not CSV, write jsonl, numpy or tfrecord instead of csv
+GAP the model's input "rate" is a single value, not one per record: say which
+GAP the model's input "text" has the shape [?, -1], where -1 is open
+GAP which of the model's outputs "left" and "right" is the prediction?
+)");
+}
+
+TEST(DeclarationText, IsRefusedUntilItIsFilledIn) {
+  GuessOptions options;
+  options.leaves_gaps = true;
+  const auto guessed = GuessDataset(Signature(), {}, options);
+  ASSERT_OK(guessed);
+  std::string text = DeclarationText(*guessed);
+  EXPECT_THAT(ReadDatasetSpec(WriteTestFile("skeleton.textproto", text))
+                  .status()
+                  .message(),
+              HasSubstr("\"FILL_IN\" has yet to be filled in"));
+  WriteTestFile("filled.csv", "age,city\n31,Rome\n");
+  text = absl::StrReplaceAll(text, {{"FILL_IN", "filled.csv"}});
+  EXPECT_OK(ReadDatasetSpec(WriteTestFile("skeleton.textproto", text)));
+}
+
 TEST(DeclarationText, IsReadAsTheSameDeclaration) {
   SignatureDef signature = Signature();
   (*signature.mutable_inputs())["a\"\n\x01{"] = signature.inputs().at("age");
@@ -303,8 +365,8 @@ TEST(DeclarationText, IsReadAsTheSameDeclaration) {
   const auto read = ReadDatasetSpec(WriteTestFile("text.textproto", text));
   ASSERT_OK(read);
   EXPECT_EQ(read->SerializeAsString(), guessed->spec.SerializeAsString());
-  EXPECT_THAT(text,
-              HasSubstr("# the column \"label\" is taken as the label\n"));
+  EXPECT_THAT(text, HasSubstr("# Guessed: the column \"label\" is taken as the "
+                              "label\nlabel {"));
 }
 
 // Whatever the bytes, there is a declaration or a sentence.

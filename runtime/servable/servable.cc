@@ -1,7 +1,6 @@
 #include "runtime/servable/servable.h"
 
 #include <algorithm>
-#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -28,9 +27,6 @@ using tensorflow::SignatureDef;
 
 constexpr char kDefaultSignature[] = "serving_default";
 
-// The share of all records that is held back, if there are few: one in so many.
-constexpr int64_t kHeldBackShare = 5;
-
 std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   std::vector<std::string> nodes;
   for (const auto& [key, info] : signature.outputs()) {
@@ -42,24 +38,6 @@ std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
-}
-
-// Returns how many good records there are, but no more than `most`.
-absl::StatusOr<int64_t> CountRecords(const DatasetSpec& dataset, int64_t most,
-                                     int64_t max_bad_records) {
-  BatchOptions options;
-  options.max_records = most;
-  options.max_bad_records = max_bad_records;
-  REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<BatchSource> source,
-                           OpenBatchSource(dataset, options));
-  int64_t records = 0;
-  Batch batch;
-  while (true) {
-    REQUANT_ASSIGN_OR_RETURN(const bool more, source->Next(&batch));
-    if (!more) return records;
-    records += batch.size;
-    ReportAlive();
-  }
 }
 
 }  // namespace
@@ -166,15 +144,15 @@ absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                                                int64_t most,
                                                int64_t max_bad_records) {
   SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
+  BatchOptions options;
+  options.max_records = 2 * most;
+  options.max_bad_records = max_bad_records;
   REQUANT_ASSIGN_OR_RETURN(const int64_t count,
-                           CountRecords(dataset, 2 * most, max_bad_records));
+                           CountRecords(dataset, options, ReportAlive));
   SignatureRecords records;
   records.signature = signature;
   records.dataset = dataset;
-  const int64_t least_held_back =
-      count < 2 ? 0 : std::max<int64_t>(1, count / kHeldBackShare);
-  records.calibrated = count - least_held_back;
-  if (most > 0) records.calibrated = std::min(records.calibrated, most);
+  records.calibrated = RecordsToCalibrateOn(count, most);
   records.held_back = count - records.calibrated;
   return records;
 }

@@ -1,6 +1,7 @@
 #include "runtime/session/model_signature.h"
 
 #include <set>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -62,8 +63,10 @@ absl::StatusOr<DatasetSpec> GuessJobDataset(
                            ExistingFiles(files));
   REQUANT_ASSIGN_OR_RETURN(GuessedDataset guessed,
                            GuessDataset(signature, existing, options));
-  for (const std::string& note : guessed.notes) {
-    Say(ProgramName(), absl::StrCat("note: ", note));
+  std::string_view because = "no --dataset is given: ";
+  for (const GuessNote& note : guessed.notes) {
+    Say(ProgramName(), absl::StrCat("note: ", because, note.text));
+    because = "";
   }
   return std::move(guessed.spec);
 }

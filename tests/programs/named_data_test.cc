@@ -88,6 +88,13 @@ TEST_F(NamedData, NeedNoDeclaration) {
             Warns("note: no --dataset is given: data.csv is read as CSV, and "
                   "the columns \"ids\" and \"x\" feed the model's inputs",
                   "note: the column \"label\" is taken as the label\n")));
+  const Words rest = {"--data=data.csv", "--output=y"};
+  EXPECT_THAT(Evaluate(Model(), Joined(rest, {"--skip_records=20"})),
+              Prints("Total test records           :  4\n"));
+  EXPECT_THAT(Evaluate(Model(), Joined(rest, {"--skip_records=24"})),
+              Fails("no records in data.csv after the first 24"));
+  EXPECT_THAT(Evaluate(Model(), Joined(rest, {"--skip_records=-1"})),
+              Misused("--skip_records must be at least 0"));
   Freeze();
   EXPECT_THAT(Evaluate("frozen.pb",
                        {"--baseline=" + Model(), "--output=y", "--data=*.csv"}),

@@ -5,12 +5,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
 
 #include "absl/strings/str_split.h"
 #include "graph/graph_io.h"
 #include "graph/tensorflow_library.h"
 #include "graph/testing/saved_models.h"
 #include "re2/re2.h"
+#include "runtime/evaluation.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tests/support/pages.h"
 
@@ -258,9 +260,50 @@ TEST_F(Servable, WorksAsThePageSays) {
       EXPECT_THAT(run, Exits(0)) << command << "\n" << run.out;
     }
   }
-  EXPECT_EQ(commands, 4);
+  EXPECT_EQ(commands, 6);
   EXPECT_THAT(folder.Read("churn_int8/1/README.md"),
               HasSubstr("compared on 400 others"));
+}
+
+TEST_F(Servable, ComesOutOfTheWorkflowThatInitWrites) {
+  constexpr char kRequant[] = "workflows/requant";
+  for (const auto& [name, data] :
+       std::map<std::string, std::string>{{"recurrent", "data.tfrecord"},
+                                          {"tabular", "data.csv"},
+                                          {"two_signatures", "data.jsonl"}}) {
+    const TestFolder work;
+    const std::string folder = folder_->Path(name + "/init");
+    EXPECT_THAT(
+        RunProgram(kRequant,
+                   {"init", folder_->Path(name + "/model"),
+                    absl::StrCat("--data=", folder_->Path(name + "/" + data)),
+                    "--output=" + folder,
+                    name == "two_signatures" ? "--signature=classify"
+                                             : "--signature="}),
+        Prints("of the 600 records, the first 480 are for calibration",
+               Not(HasSubstr("Left to do"))));
+    EXPECT_THAT(
+        RunProgram(kRequant, {"run", folder + "/workflow.textproto", "--set",
+                              "seconds=0.01", "--work_dir=" + work.Path("work"),
+                              "--output=" + folder_->Path(name + "/run")}),
+        Exits(0));
+    EvaluateResult result;
+    ASSERT_TRUE(result.ParseFromString(
+        folder_->Read(name + "/run/int8.evaluation.pb")));
+    EXPECT_EQ(result.timing().records(), 120);
+    EXPECT_GT(result.comparison().agreement().records(), 110);
+  }
+  const ProgramRun run = RunPython({"tests/serving/compare_models.py",
+                                    folder_->path(), "run/int8_saved_model"});
+  ASSERT_THAT(run, Exits(0));
+  std::set<std::string> names;
+  for (const Words& line : LinesOf(run.out)) {
+    ASSERT_EQ(line.size(), 6u);
+    names.insert(line[0]);
+    EXPECT_LE(std::stod(line[4]), 0.05 * std::stod(line[5]))
+        << absl::StrJoin(line, " ");
+  }
+  EXPECT_THAT(names, ElementsAre("recurrent", "tabular", "two_signatures"));
 }
 
 TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {

@@ -39,6 +39,10 @@ inline constexpr char kTensorFlowCheckCommand[] = "__tensorflow_check";
 // Loads TensorFlow, runs an int8 layer, and reports each step to the parent.
 int RunTensorFlowCheckCommand(const std::vector<std::string>& args);
 
+// Does `requant init MODEL`: writes a dataset declaration and a workflow for a
+// model.
+int RunInitCommand(const std::vector<std::string>& args);
+
 // Does `requant plan`: shows what a workflow would do.
 int RunPlanCommand(const std::vector<std::string>& args);
 

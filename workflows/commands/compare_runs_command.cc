@@ -1,4 +1,3 @@
-#include <gflags/gflags.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -17,11 +16,6 @@
 #include "workflows/commands/commands.h"
 #include "workflows/report/run_comparison.h"
 #include "workflows/report/run_folder.h"
-
-// This is the file's only flag, so that other commands can share the file.
-DEFINE_string(output, "",
-              "Of run: the folder for the results; empty: out/WORKFLOW/TIME. "
-              "Of compare_runs: an HTML page to write.");
 
 namespace requant {
 namespace {
@@ -47,10 +41,6 @@ ProgramHelp CompareHelp() {
 }
 
 }  // namespace
-
-const std::string& OutputFlag() { return FLAGS_output; }
-
-std::string OutputFlagFile() { return __FILE__; }
 
 int RunCompareRunsCommand(const std::vector<std::string>& args) {
   std::vector<std::string> folders;

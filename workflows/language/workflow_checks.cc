@@ -227,6 +227,9 @@ void CheckKind(const Stage& stage, const CheckedPart& part) {
   }
   if (stage.has_compare()) {
     CheckGates(stage.compare().gates(), part.Nested("gates"));
+  } else if (RecordsOf(stage) != nullptr && !RecordsOf(stage)->skip().empty()) {
+    part.Nested("on").Refuse(
+        "skip", "skip is for what judges; other stages take the first records");
   }
 }
 
@@ -300,6 +303,7 @@ void CheckRecords(const Records& records, const CheckedPart& part) {
   }
   CheckCount(records.batch_size(), "batch_size", part);
   CheckCount(records.records(), "records", part);
+  CheckCount(records.skip(), "skip", part);
 }
 
 void CheckGates(const Gates& gates, const CheckedPart& part) {

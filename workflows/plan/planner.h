@@ -147,6 +147,8 @@ class Planner {
   std::vector<std::tuple<int, int, int>> positions_;
   // For each task, the stages whose tasks it waits for.
   std::vector<std::set<int>> waits_for_;
+  // What was said of declarations, which several tasks may read.
+  std::set<std::string> declaration_problems_;
   // The baselines' tasks by evaluation, file and records.
   std::map<std::tuple<int, std::string, std::string>, int> baseline_tasks_;
 };

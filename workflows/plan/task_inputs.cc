@@ -198,7 +198,10 @@ void Planner::AddDeclaration(const Records& records, const FieldPlaces& places,
     }
   }
   if (!spec.ok()) {
-    problems_.Add(places.Line("dataset"), spec.status().message());
+    const std::string problem(spec.status().message());
+    if (declaration_problems_.insert(problem).second) {
+      problems_.Add(places.Line("dataset"), problem);
+    }
   } else if (!spec->label().vocabulary_file().empty()) {
     inputs.push_back({"vocabulary", -1, "", spec->label().vocabulary_file()});
   }
