@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <future>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -111,17 +111,17 @@ DEFINE_string(ranges, "",
               "calibrate, separated by commas or given several times");
 DEFINE_string(ranges_output, "",
               "also write the calibration's RangeTable file, for --ranges");
+DEFINE_string(format, "text",
+              "what is printed: text, or json of --saved_model");
 
 namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
 
-const char* const kProgram = ProgramName();
-
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = kProgram;
+  help.name = ProgramName();
   help.summary =
       "calibrates a frozen float graph and computes its MatMul layers and its "
       "embedding tables in eight bits, in one go. Prints a table of the "
@@ -131,11 +131,9 @@ ProgramHelp Help() {
   help.usage =
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
-      "$0 --saved_model=my_model --dataset=data.textproto "
-      "--data=train.csv --output=int8/1\n"
+      "$0 --saved_model=my_model --data=train.csv --output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
-      "$0 --graph=fp32.pb --data=train.csv --output=int8.pb\n"
       "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
   help.flag_files = {__FILE__};
@@ -201,6 +199,10 @@ std::string UsageError() {
     }
   }
   if (FLAGS_output.empty()) return "--output is missing";
+  if (FLAGS_format != "text" &&
+      (FLAGS_format != "json" || FLAGS_saved_model.empty())) {
+    return "--format is text, or json with --saved_model";
+  }
   if (Ops() != "portable" && Ops() != "legacy") {
     return "--ops is portable or legacy";
   }
@@ -318,9 +320,7 @@ absl::Status TakeOutputs(const Model& model, Quantization* quantization) {
     REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
                              model.OutputTensor(name));
     const std::string node(ParseTensorName(tensor).node);
-    if (std::find(outputs.begin(), outputs.end(), node) == outputs.end()) {
-      outputs.push_back(node);
-    }
+    if (!absl::c_linear_search(outputs, node)) outputs.push_back(node);
   }
   return absl::OkStatus();
 }
@@ -418,7 +418,7 @@ absl::Status TakeBack(const std::vector<std::string>& ranges_files,
   REQUANT_RETURN_IF_ERROR(
       Prepare(/*may_change=*/true, quantization, &quantization->graph));
   for (CountedProduct& product : quantization->prepared.products) {
-    if (std::find(names.begin(), names.end(), product.name) != names.end()) {
+    if (absl::c_linear_search(names, product.name)) {
       product.in_float = "the ranges do not have it";
     }
   }
@@ -481,7 +481,6 @@ absl::Status Write(const Quantization& quantization) {
 // must name, or "" if it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty() && !GuessesDeclaration()) return "";
-  if (!FLAGS_saved_model.empty()) return "";
   std::vector<std::string> words = {"requant evaluate",
                                     "--graph=" + ShellQuoted(FLAGS_output),
                                     "--baseline=" + ShellQuoted(FLAGS_graph)};
@@ -560,8 +559,9 @@ absl::StatusOr<int> WorkOnSavedModel() {
                                               ? GraphFormat::kText
                                               : GraphFormat::kBinary)
                              : made.writer->Commit());
-  std::fputs(made.text.c_str(), stdout);
-  if (!IsPartOfRun() && Ops() == "legacy") {
+  const bool text = FLAGS_format == "text";
+  std::fputs((text ? made.text : made.json).c_str(), stdout);
+  if (text && !IsPartOfRun() && Ops() == "legacy") {
     std::printf("%s\n", ServingHint().c_str());
   }
   return kExitOk;
