@@ -10,137 +10,109 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from requant._calls import GateError, call, flags_of
-from requant._handover import Data, as_files
-from requant._programs import RequantError
+from requant._handover import Data, Path, as_files
+from requant._programs import GateError, RequantError, call
 from requant._results import Comparison, Evaluation, Quantized, Run, Signature
 from requant._versions import VERSION as __version__
 
-# A further command is a function here, and what it returns a dataclass of
+# A further command is a function here, and what it returns is a dataclass of
 # _results.py.
 __all__ = [
-    "Comparison", "Data", "Evaluation", "GateError", "Quantized",
-    "RequantError", "Run", "Signature", "check_serving", "evaluate", "quantize",
-    "run", "transform"
+    "Comparison", "Evaluation", "GateError", "Quantized", "RequantError", "Run",
+    "Signature", "check_serving", "evaluate", "quantize", "run", "transform"
 ]
 
-_Path = str | os.PathLike[str]
 _MAX_RECORDS = 10_000
 
 
-def quantize(saved_model: _Path,
-             calibration: Data | None = None,
-             *,
-             output: _Path,
-             dataset: _Path | None = None,
-             signature: str = "",
-             max_records: int = _MAX_RECORDS,
-             **flags: Any) -> Quantized:
-  """Makes an eight-bit SavedModel of a SavedModel.
+def quantize(saved_model: Path, calibration: Data | None = None, *,
+             output: Path, dataset: Path | None = None, signature: str = "",
+             max_records: int = _MAX_RECORDS, **flags: Any) -> Quantized:
+  """Makes an eight-bit SavedModel, or a graph if `output` ends in .pb.
 
-  Args:
-    saved_model: its folder.
-    calibration: records, of which a part is held back to compare the two. Of a
-      dataset, 2 * `max_records` at most are taken.
-    output: the folder of the new SavedModel, or a graph's file (.pb).
-    dataset: a declaration of records, for what arrays by the inputs' names
-      cannot express; it also names the files if `calibration` is not given.
-    signature: the one that the records are for.
-    max_records: calibrate on so many at most.
-    **flags: such as target="host" or overwrite=True.
+  It is calibrated on up to `max_records` of the records and compared with the
+  original on others. `dataset` declares what feeds which input where the
+  inputs' names do not tell. `signature` is the one that the records are for.
   """
   model = os.fspath(saved_model)
   with as_files(calibration, model, signature, 2 * max_records) as data:
-    printed, _ = call("quantize", flags_of({
-        "saved_model": model, "data": data, "output": os.fspath(output),
-        "dataset": dataset, "signature": signature,
-        "max_records": max_records, "format": "json", **flags}))
-  return Quantized.of(json.loads(printed))
+    printed, _ = call("quantize", saved_model=model, data=data, output=output,
+                      dataset=dataset, signature=signature,
+                      max_records=max_records, format="json", **flags)
+  result = json.loads(printed)
+  signatures = tuple(
+      Signature(part["signature"], part["calibrated_records"],
+                Comparison.of(part["comparison"]))
+      for part in result["signatures"])
+  return Quantized(pathlib.Path(output), result["coverage"],
+                   result["float_bytes"], result["bytes"], signatures,
+                   result["text"])
 
 
-def evaluate(graph: _Path,
-             data: Data | None = None,
-             *,
-             baseline: _Path | None = None,
-             dataset: _Path | None = None,
-             signature: str = "",
-             max_records: int = 0,
+def evaluate(graph: Path, data: Data | None = None, *,
+             baseline: Path | None = None, dataset: Path | None = None,
+             signature: str = "", max_records: int = 0,
              **flags: Any) -> Evaluation:
-  """Measures a graph or SavedModel on records.
+  """Measures a graph or SavedModel, and compares it with a baseline.
 
-  Args:
-    graph: a graph's file, or a SavedModel's folder.
-    data: records, with labels if there are any.
-    baseline: a model to compare with, record by record.
-    dataset: a declaration of records.
-    signature: the SavedModel's signature.
-    max_records: stop after so many; 0: all, of a dataset 2 * 10,000.
-    **flags: such as max_accuracy_drop=0.5.
-
-  Raises:
-    GateError: if accuracy certainly drops by more than max_accuracy_drop.
+  Of a tf.data.Dataset 20,000 records are taken unless `max_records` says how
+  many. Raises GateError if accuracy certainly drops by more than the flag
+  `max_accuracy_drop` allows.
   """
-  model = os.fspath(graph)
-  most = max_records or 2 * _MAX_RECORDS
+  model, most = os.fspath(graph), max_records or 2 * _MAX_RECORDS
   with as_files(data, model, signature, most) as files:
-    printed, failed = call("evaluate", flags_of({
-        "graph": model, "data": files, "baseline": baseline,
-        "dataset": dataset, "signature": signature,
-        "max_records": max_records, "format": "json", **flags}))
-  result = Evaluation.of(json.loads(printed))
+    printed, failed = call("evaluate", graph=model, data=files,
+                           baseline=baseline, dataset=dataset,
+                           signature=signature, max_records=max_records,
+                           format="json", **flags)
+  found = json.loads(printed)
+  accuracy = lambda metrics: (metrics or {}).get("accuracy")
+  result = Evaluation(found["records"], accuracy(found["metrics"]),
+                      accuracy(found["baseline_metrics"]),
+                      found["records_per_second"],
+                      Comparison.of(found["comparison"]), found)
   if failed:
     raise GateError(failed, result)
   return result
 
 
-def run(workflow: _Path = "",
-        *,
-        variables: Mapping[str, Any] | None = None,
+def run(workflow: Path = "", *, variables: Mapping[str, Any] | None = None,
         **flags: Any) -> Run:
-  """Runs a workflow, each stage verified.
+  """Runs a workflow: a file, or one that comes with Requant, by its name.
 
-  Args:
-    workflow: its file, or the name of one that comes with Requant.
-    variables: values of its variables.
-    **flags: such as output="out/mine" or keep_going=True.
-
-  Raises:
-    GateError: if a stage exceeds a limit.
+  Raises GateError if a stage exceeds a limit.
   """
-  settings = [f"--set={k}={v}" for k, v in (variables or {}).items()]
-  printed, failed = call(
-      "run", [*filter(None, [os.fspath(workflow)]), *settings,
-              *flags_of(flags)])
+  words = [os.fspath(workflow)] if workflow else []
+  words += [f"--set={key}={value}" for key, value in (variables or {}).items()]
+  printed, failed = call("run", *words, **flags)
   report = re.search(r"^report: (.*)/report\.html$", printed, re.MULTILINE)
   if report is None:
-    raise RequantError(failed or "the run left no report: " + printed.strip())
-  folder = Path(report[1])
-  results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-  result = Run.of(folder, results, printed)
+    raise RequantError(failed or f"the run left no report: {printed.strip()}")
+  folder = pathlib.Path(report[1])
+  found = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+  stages = tuple({"stage": stage["name"], **stage["figures"]}
+                 for stage in found["stages"])
+  result = Run(folder, found["outcome"], stages, printed)
   if failed:
     raise GateError(failed, result)
   return result
 
 
-def transform(graph: _Path,
-              transforms: str,
-              *,
-              output: _Path,
-              outputs: str | list[str] = (),
-              inputs: str | list[str] = (),
-              **flags: Any) -> Path:
+def transform(graph: Path, transforms: str, *, output: Path,
+              outputs: str | Sequence[str] | None = None,
+              inputs: str | Sequence[str] | None = None,
+              **flags: Any) -> pathlib.Path:
   """Applies transforms, such as "strip_unused_nodes fold_constants"."""
-  call("transform", flags_of({
-      "in_graph": graph, "out_graph": output, "outputs": outputs or "",
-      "inputs": inputs or "", "transforms": transforms, **flags}))
-  return Path(output)
+  call("transform", in_graph=graph, out_graph=output, outputs=outputs,
+       inputs=inputs, transforms=transforms, **flags)
+  return pathlib.Path(output)
 
 
-def check_serving(saved_model: _Path, **flags: Any) -> str:
-  """Runs the requests that a model of `quantize` carries; returns findings."""
-  return call("check_serving", [os.fspath(saved_model), *flags_of(flags)])[0]
+def check_serving(saved_model: Path, **flags: Any) -> str:
+  """Returns how a model that `quantize` wrote answers its own requests here."""
+  return call("check_serving", os.fspath(saved_model), **flags)[0].strip()

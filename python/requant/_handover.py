@@ -9,27 +9,24 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Union
 
-from requant._calls import call
-from requant._programs import RequantError
+from requant._programs import RequantError, call
 
-Paths = Union[str, "os.PathLike[str]", "list[str | os.PathLike[str]]"]
-# Files; an array, or arrays by the names of the model's inputs; (x, y), where y
-# are labels; or batches of these, such as a tf.data.Dataset.
-Data = Union[Paths, Mapping[str, Any], Iterable[Any]]
+Path = Union[str, "os.PathLike[str]"]
+# Paths of files; an array, or arrays by the names of the model's inputs; (x, y),
+# where y are labels; or batches of these, such as a tf.data.Dataset.
+Data = Union[Path, Mapping[str, Any], Iterable[Any]]
 
 _MOST_BYTES = 1 << 30
+_Inputs = Mapping[str, Mapping[str, Any]]
 
 
-def _inputs_of(model: str, signature: str) -> dict[str, dict[str, Any]]:
+def _inputs_of(model: str, signature: str) -> _Inputs:
   """Returns types and shapes of the model's inputs by their names."""
-  summary = json.loads(
-      call("summarize", [f"--in_graph={model}", "--format=json"])[0])
-  signatures = {s["name"]: s["inputs"] for s in summary["signatures"]
-                if not s["name"].startswith("__")}
-  name = signature or "serving_default"
-  if name not in signatures and not signature and len(signatures) == 1:
-    name = next(iter(signatures))
-  inputs = signatures.get(name, summary["inputs"])
+  summary = json.loads(call("summarize", in_graph=model, format="json")[0])
+  signatures = {part["name"]: part["inputs"] for part in summary["signatures"]
+                if not part["name"].startswith("__")}
+  only = next(iter(signatures)) if len(signatures) == 1 else "serving_default"
+  inputs = signatures.get(signature or only, summary["inputs"])
   return {spec.get("key", spec["name"]): spec for spec in inputs}
 
 
@@ -37,20 +34,18 @@ def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
   import numpy as np
   array = np.asarray(value)
   if array.dtype == object:  # So TensorFlow has texts.
-    texts = [v if isinstance(v, bytes) else str(v).encode()
-             for v in array.ravel()]
+    texts = [text if isinstance(text, bytes) else str(text).encode()
+             for text in array.ravel()]
     array = np.array(texts, "S").reshape(array.shape)
-  elif spec.get("type") in ("float", "half", "bfloat16"):
-    if array.dtype.kind in "fiu":
-      array = array.astype(np.float32)
+  elif spec.get("type") == "float" and array.dtype.kind in "fiu":
+    array = array.astype(np.float32)
   shape = spec.get("shape")
   if is_batch and shape is not None and array.ndim == len(shape) - 1:
     array = array[None]  # A dataset that is not batched.
   return array if array.ndim else array[None]
 
 
-def _columns(data: Any, inputs: Mapping[str, Mapping[str, Any]],
-             is_batch: bool = False) -> dict[str, Any]:
+def _columns(data: Any, inputs: _Inputs, is_batch: bool) -> dict[str, Any]:
   """Returns arrays by name."""
   columns: dict[str, Any] = {}
   if isinstance(data, tuple) and data:
@@ -69,8 +64,7 @@ def _columns(data: Any, inputs: Mapping[str, Mapping[str, Any]],
   return columns
 
 
-def _gathered(batches: Iterable[Any], inputs: Mapping[str, Mapping[str, Any]],
-              most: int) -> dict[str, Any]:
+def _gathered(batches: Any, inputs: _Inputs, most: int) -> dict[str, Any]:
   """Returns the first records of a dataset, up to a limit, as arrays."""
   import numpy as np
   parts: list[dict[str, Any]] = []
@@ -93,18 +87,18 @@ def _gathered(batches: Iterable[Any], inputs: Mapping[str, Mapping[str, Any]],
 def as_files(data: Data | None, model: str, signature: str,
              most: int) -> Iterator[str | None]:
   """Yields what the flag --data takes, while the files are there."""
-  if data is None or isinstance(data, (str, os.PathLike)):
-    yield data and os.fspath(data)
-  elif isinstance(data, list) and data and all(
-      isinstance(item, (str, os.PathLike)) for item in data):
-    yield ",".join(map(os.fspath, data))
+  paths = [data] if isinstance(data, (str, os.PathLike)) else data
+  if paths is None or isinstance(paths, list) and all(
+      isinstance(path, (str, os.PathLike)) for path in paths):
+    yield paths and ",".join(map(os.fspath, paths))
+    return
+  import numpy as np
+  inputs = _inputs_of(model, signature)
+  if isinstance(data, (Mapping, tuple)) or hasattr(data, "__array__"):
+    columns = _columns(data, inputs, is_batch=False)
   else:
-    import numpy as np
-    inputs = _inputs_of(model, signature)
-    whole = isinstance(data, (Mapping, tuple)) or hasattr(data, "__array__")
-    columns = (_columns if whole else _gathered)(  # type: ignore[operator]
-        data, inputs, *(() if whole else (most,)))
-    with tempfile.TemporaryDirectory(prefix="requant-") as folder:
-      path = os.path.join(folder, "records.npz")
-      np.savez(path, **columns)
-      yield path
+    columns = _gathered(data, inputs, most)
+  with tempfile.TemporaryDirectory(prefix="requant-") as folder:
+    path = os.path.join(folder, "records.npz")
+    np.savez(path, **columns)
+    yield path

@@ -1,17 +1,24 @@
-"""Finds TensorFlow and starts the programs that this package carries."""
+"""Finds TensorFlow, and starts the programs that this package carries."""
 
 from __future__ import annotations
 
+import codecs
 import importlib.util
 import os
 import re
+import shutil
+import signal
+import subprocess
 import sys
-from typing import NoReturn
+import tempfile
+from typing import Any, NoReturn
 
 from requant._versions import TENSORFLOW
 
 _BIN = os.path.join(os.path.dirname(os.path.realpath(__file__)), "bin")
-_LIBRARIES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")
+_DISTRIBUTION = (
+    r"(?:intel_)?tensorflow(?:_cpu|_gpu|_rocm|_intel)?-(.+)\.dist-info")
+_GATE_FAILED = 3
 
 
 class RequantError(RuntimeError):
@@ -22,28 +29,31 @@ class RequantError(RuntimeError):
     self.exit_code = exit_code
 
 
+class GateError(RequantError):
+  """A limit was exceeded. `result` is what was found."""
+
+  def __init__(self, sentence: str, result: Any):
+    super().__init__(sentence, _GATE_FAILED)
+    self.result = result
+
+
 def _tensorflow_folder() -> str:
   """Returns the folder of TensorFlow's libraries, without importing it."""
   spec = importlib.util.find_spec("tensorflow")
   versions = []
   for folder in (spec and spec.submodule_search_locations) or ():
-    for name in sorted(os.listdir(os.path.dirname(folder))):
-      match = re.fullmatch(
-          r"(?:intel_)?tensorflow(?:_cpu|_gpu|_rocm|_intel)?-(.+)\.dist-info",
-          name)
-      if match:
-        versions.append(match[1])
-    if any(version.startswith(TENSORFLOW + ".") for version in versions) and all(
-        os.path.exists(os.path.join(folder, name)) for name in _LIBRARIES):
+    names = sorted(os.listdir(os.path.dirname(folder)))
+    matches = [re.fullmatch(_DISTRIBUTION, name) for name in names]
+    versions += [match[1] for match in matches if match]
+    if any(version.startswith(TENSORFLOW + ".") for version in versions):
       return folder
-  found = f"version {', '.join(versions)}" if versions else "none"
   raise RequantError(
-      f"TensorFlow {TENSORFLOW} is needed, and {sys.executable} has {found}: "
-      f"pip install tensorflow-cpu=={TENSORFLOW}.* "
-      f"(or tensorflow=={TENSORFLOW}.*)")
+      f"TensorFlow {TENSORFLOW} is needed, and {sys.executable} has "
+      f"{', '.join(versions) or 'none'}: "
+      f"pip install tensorflow-cpu=={TENSORFLOW}.* (or tensorflow=={TENSORFLOW}.*)")
 
 
-def program(name: str) -> tuple[str, dict[str, str]]:
+def _program(name: str) -> tuple[str, dict[str, str]]:
   """Returns the path of a program and the environment that it needs."""
   folders = [_tensorflow_folder(), os.environ.get("LD_LIBRARY_PATH", "")]
   variables = {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
@@ -54,7 +64,79 @@ def main() -> NoReturn:
   """Becomes the program by whose name Python was started."""
   name = os.path.basename(sys.argv[0])
   try:
-    path, environment = program(name)
+    path, environment = _program(name)
     os.execve(path, [name, *sys.argv[1:]], environment)
   except (RequantError, OSError) as error:
     sys.exit(f"{name}: {error}")
+
+
+def _flags(values: dict[str, Any]) -> list[str]:
+  """Returns {"max_records": 100} as ["--max_records=100"], without None."""
+  flags = []
+  for name, value in values.items():
+    if isinstance(value, (list, tuple)):
+      value = ",".join(map(os.fspath, value))
+    if value is not None:
+      flags.append(f"--{name}={value}")
+  return flags
+
+
+def _sentence(said: str, command: str, exit_code: int) -> str:
+  """Returns the last thing that a program said, without its own name."""
+  said = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", said).replace("\r\n", "\n")
+  lines = [line.rsplit("\r", 1)[-1] for line in said.strip().split("\n")]
+  start = f"requant {command}: "
+  begins = [i for i, line in enumerate(lines) if line.startswith(start)]
+  text = "\n".join(lines[begins[-1]:])[len(start):] if begins else lines[-1]
+  return text or f"requant {command} ended with exit code {exit_code}"
+
+
+def _pass_on(source: int) -> str:
+  """Copies a pipe or terminal to sys.stderr up to its end, and returns it."""
+  decoder = codecs.getincrementaldecoder("utf-8")("replace")
+  said = ""
+  while True:
+    try:
+      chunk = os.read(source, 65536)
+    except OSError:  # So ends a terminal that nobody has open any more.
+      chunk = b""
+    text = decoder.decode(chunk, final=not chunk)
+    said = (said + text)[-100_000:]
+    sys.stderr.write(text)
+    sys.stderr.flush()
+    if not chunk:
+      return said
+
+
+def call(command: str, *words: str, **flags: Any) -> tuple[str, str]:
+  """Runs a command and passes on to sys.stderr what it says meanwhile.
+
+  Returns what it printed, and, if a gate failed, the sentence about that.
+  """
+  path, environment = _program("requant")
+  # Programs rewrite their line of progress on terminals only.
+  is_terminal = sys.stderr.isatty()
+  if is_terminal:
+    columns, lines = shutil.get_terminal_size()
+    environment.update(COLUMNS=str(columns), LINES=str(lines))
+  source, sink = os.openpty() if is_terminal else os.pipe()
+  with tempfile.TemporaryFile() as out, os.fdopen(source, "rb", 0):
+    try:
+      process = subprocess.Popen([path, command, *words, *_flags(flags)],
+                                 env=environment, stdin=subprocess.DEVNULL,
+                                 stdout=out, stderr=sink)
+    finally:
+      os.close(sink)
+    try:
+      said = _pass_on(source)
+    except BaseException:
+      process.send_signal(signal.SIGINT)
+      raise
+    finally:
+      exit_code = process.wait()
+    out.seek(0)
+    printed = out.read().decode(errors="replace")
+  sentence = _sentence(said, command, exit_code)
+  if exit_code not in (0, _GATE_FAILED):
+    raise RequantError(sentence, exit_code)
+  return printed, sentence if exit_code == _GATE_FAILED else ""

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 
-def _shown(value: Any) -> str:
-  if value is None:
-    return ""
-  return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
 def _table(rows: Sequence[dict[str, Any]], caption: str) -> str:
   """Returns an HTML table of the columns in which some row has a value."""
-  names = [n for n in (rows[0] if rows else ())
-           if any(row[n] is not None for row in rows)]
-  line = lambda tag, cells: "<tr>" + "".join(
-      f"<{tag}>{html.escape(cell)}</{tag}>" for cell in cells) + "</tr>"
-  body = [line("td", (_shown(row[name]) for name in names)) for row in rows]
-  head = line("th", (name.replace("_", " ") for name in names))
-  return (f"<table><caption>{html.escape(caption)}</caption>"
-          f"<thead>{head}</thead><tbody>{''.join(body)}</tbody></table>")
+  names = [name for name in (rows[0] if rows else ())
+           if any(row.get(name) is not None for row in rows)]
+
+  def line(tag: str, values: Sequence[Any]) -> str:
+    texts = ["" if value is None else
+             f"{value:.6g}" if isinstance(value, float) else str(value)
+             for value in values]
+    return "<tr>" + "".join(
+        f"<{tag}>{html.escape(text)}</{tag}>" for text in texts) + "</tr>"
+
+  return (f"<table><caption>{html.escape(caption)}</caption>" +
+          line("th", [name.replace("_", " ") for name in names]) +
+          "".join(line("td", [row.get(name) for name in names])
+                  for row in rows) + "</table>")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,24 +38,21 @@ class Comparison:
   """The change of accuracy in percentage points."""
   mean_output_change: float | None
   max_output_change: float | None
-  figures: dict[str, Any] = dataclasses.field(repr=False)
-  """Everything, as `requant evaluate --format=json` has it."""
 
   @classmethod
-  def of(cls, json: dict[str, Any]) -> Comparison:
+  def of(cls, json: dict[str, Any] | None) -> Comparison | None:
+    if json is None:
+      return None
     part = lambda name: json[name] or {}
     return cls(json["records"], part("agreement").get("share"),
                part("accuracy").get("difference_points"),
                part("output_change").get("mean"),
-               part("output_change").get("max"), json)
-
-  def row(self) -> dict[str, Any]:
-    return {field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self) if field.name != "figures"}
+               part("output_change").get("max"))
 
 
-_UNCOMPARED = dict.fromkeys(
-    field.name for field in dataclasses.fields(Comparison)[:-1])
+def _row(comparison: Comparison | None) -> dict[str, Any]:
+  return {field.name: getattr(comparison, field.name, None)
+          for field in dataclasses.fields(Comparison)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +62,7 @@ class Signature:
   name: str
   calibrated_records: int
   comparison: Comparison | None
-  """Unset if no records were held back."""
+  """None if no records were held back."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,20 +78,9 @@ class Quantized:
   text: str = dataclasses.field(repr=False)
   """What `requant quantize` prints."""
 
-  @classmethod
-  def of(cls, json: dict[str, Any]) -> Quantized:
-    signatures = tuple(
-        Signature(part["signature"], part["calibrated_records"],
-                  part["comparison"] and Comparison.of(part["comparison"]))
-        for part in json["signatures"])
-    return cls(Path(json["output"]), json["coverage"], json["float_bytes"],
-               json["bytes"], signatures, json["text"])
-
   def _repr_html_(self) -> str:
-    rows = [{"signature": part.name,
-             "calibrated_records": part.calibrated_records,
-             **(part.comparison.row() if part.comparison else _UNCOMPARED)}
-            for part in self.signatures]
+    rows = [{"signature": part.name, "calibrated": part.calibrated_records,
+             **_row(part.comparison)} for part in self.signatures]
     return _table(rows, f"{self.output}: {self.bytes / 1e6:.3f} MB, before "
                   f"{self.float_bytes / 1e6:.3f} MB; {self.coverage}")
 
@@ -109,25 +95,18 @@ class Evaluation:
   records_per_second: float | None
   comparison: Comparison | None
   figures: dict[str, Any] = dataclasses.field(repr=False)
-  """Everything, as `requant evaluate --format=json` has it."""
-
-  @classmethod
-  def of(cls, json: dict[str, Any]) -> Evaluation:
-    return cls(json["records"], (json["metrics"] or {}).get("accuracy"),
-               (json["baseline_metrics"] or {}).get("accuracy"),
-               json["records_per_second"],
-               json["comparison"] and Comparison.of(json["comparison"]), json)
+  """Everything, as `requant evaluate --format=json` prints it."""
 
   def _repr_html_(self) -> str:
     json = self.figures
-    rows = [{"graph": json["graph"], **(json["metrics"] or {}),
+    rows = [{"graph": json["graph"], **_row(self.comparison),
+             **(json["metrics"] or {}), "records": self.records,
              "records_per_second": self.records_per_second}]
     if self.comparison:
-      rows[0].update(self.comparison.row(), records=self.records)
-      rows.append({**dict.fromkeys(rows[0]), "graph": json["baseline"],
-                   **(json["baseline_metrics"] or {}), "records_per_second":
-                   json["baseline_records_per_second"]})
-    return _table(rows, f"{json['dataset']}, {self.records} records")
+      rows.append({
+          "graph": json["baseline"], **(json["baseline_metrics"] or {}),
+          "records_per_second": json["baseline_records_per_second"]})
+    return _table(rows, f"{self.records} records")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,15 +118,9 @@ class Run:
   outcome: str
   """passed, inconclusive or gate_failed."""
   stages: tuple[dict[str, Any], ...] = dataclasses.field(repr=False)
-  """The figures of each stage, with its name as `stage`."""
+  """The name, `stage`, and the figures of each."""
   text: str = dataclasses.field(repr=False)
   """What `requant run` prints."""
-
-  @classmethod
-  def of(cls, folder: Path, json: dict[str, Any], text: str) -> Run:
-    stages = tuple({"stage": part["name"], **part["figures"]}
-                   for part in json["stages"])
-    return cls(folder, json["outcome"], stages, text)
 
   def _repr_html_(self) -> str:
     columns = ("stage", "seconds", "accuracy", "difference_points",
