@@ -71,9 +71,8 @@ def evaluate(graph: Path, data: Data | None = None, *,
                            signature=signature, max_records=max_records,
                            format="json", **flags)
   found = json.loads(printed)
-  accuracy = lambda metrics: (metrics or {}).get("accuracy")
-  result = Evaluation(found["records"], accuracy(found["metrics"]),
-                      accuracy(found["baseline_metrics"]),
+  result = Evaluation(found["records"], (found["metrics"] or {}).get("accuracy"),
+                      (found["baseline_metrics"] or {}).get("accuracy"),
                       found["records_per_second"],
                       Comparison.of(found["comparison"]), found)
   if failed:

@@ -12,8 +12,8 @@ from typing import Any, Union
 from requant._programs import RequantError, call
 
 Path = Union[str, "os.PathLike[str]"]
-# Paths of files; an array, or arrays by the names of the model's inputs; (x, y),
-# where y are labels; or batches of these, such as a tf.data.Dataset.
+# Paths of files; an array, or arrays by the names of the model's inputs; a tuple
+# (x, y), where y are labels; or batches of these, such as a tf.data.Dataset.
 Data = Union[Path, Mapping[str, Any], Iterable[Any]]
 
 _MOST_BYTES = 1 << 30
@@ -90,7 +90,7 @@ def as_files(data: Data | None, model: str, signature: str,
   paths = [data] if isinstance(data, (str, os.PathLike)) else data
   if paths is None or isinstance(paths, list) and all(
       isinstance(path, (str, os.PathLike)) for path in paths):
-    yield paths and ",".join(map(os.fspath, paths))
+    yield ",".join(map(os.fspath, paths)) if paths else None
     return
   import numpy as np
   inputs = _inputs_of(model, signature)

@@ -49,8 +49,8 @@ def _tensorflow_folder() -> str:
       return folder
   raise RequantError(
       f"TensorFlow {TENSORFLOW} is needed, and {sys.executable} has "
-      f"{', '.join(versions) or 'none'}: "
-      f"pip install tensorflow-cpu=={TENSORFLOW}.* (or tensorflow=={TENSORFLOW}.*)")
+      f"{', '.join(versions) or 'none'}: pip install "
+      f"tensorflow-cpu=={TENSORFLOW}.* (or tensorflow=={TENSORFLOW}.*)")
 
 
 def _program(name: str) -> tuple[str, dict[str, str]]:

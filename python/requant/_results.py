@@ -43,11 +43,12 @@ class Comparison:
   def of(cls, json: dict[str, Any] | None) -> Comparison | None:
     if json is None:
       return None
-    part = lambda name: json[name] or {}
-    return cls(json["records"], part("agreement").get("share"),
-               part("accuracy").get("difference_points"),
-               part("output_change").get("mean"),
-               part("output_change").get("max"))
+    parts = {name: json[name] or {}
+             for name in ("agreement", "accuracy", "output_change")}
+    return cls(json["records"], parts["agreement"].get("share"),
+               parts["accuracy"].get("difference_points"),
+               parts["output_change"].get("mean"),
+               parts["output_change"].get("max"))
 
 
 def _row(comparison: Comparison | None) -> dict[str, Any]:

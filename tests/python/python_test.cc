@@ -174,7 +174,10 @@ TEST(OtherSystem, InstallsAndRunsTheWheel) {
               Exits(0));
   const ProgramRun run =
       RunProgram("tests/python/other_system", {wheel, folder.Path("resnet")});
-  if (run.exit_code == 3) GTEST_SKIP() << run.error;
+  if (run.exit_code == 3) {
+    GTEST_SKIP() << "\n*** The wheel is not tried in another system: "
+                 << run.error;
+  }
   EXPECT_THAT(run, Prints("compared on 120 others", "as when it was made",
                           "Evaluation(records=600", "PASSED"));
   EXPECT_THAT(run.error, HasSubstr("TensorFlow 2.21 is needed"));
