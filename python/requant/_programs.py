@@ -42,43 +42,38 @@ def _tensorflow_folder() -> str:
   spec = importlib.util.find_spec("tensorflow")
   versions = []
   for folder in (spec and spec.submodule_search_locations) or ():
-    names = sorted(os.listdir(os.path.dirname(folder)))
-    matches = [re.fullmatch(_DISTRIBUTION, name) for name in names]
-    versions += [match[1] for match in matches if match]
-    if any(version.startswith(TENSORFLOW + ".") for version in versions):
-      return folder
+    for name in sorted(os.listdir(os.path.dirname(folder))):
+      if match := re.fullmatch(_DISTRIBUTION, name):
+        if match[1].startswith(TENSORFLOW + "."):
+          return folder
+        versions.append(match[1])
   raise RequantError(
       f"TensorFlow {TENSORFLOW} is needed, and {sys.executable} has "
       f"{', '.join(versions) or 'none'}: pip install "
       f"tensorflow-cpu=={TENSORFLOW}.* (or tensorflow=={TENSORFLOW}.*)")
 
 
-def _program(name: str) -> tuple[str, dict[str, str]]:
-  """Returns the path of a program and the environment that it needs."""
+def _environment() -> dict[str, str]:
   folders = [_tensorflow_folder(), os.environ.get("LD_LIBRARY_PATH", "")]
-  variables = {"LD_LIBRARY_PATH": ":".join(filter(None, folders))}
-  return os.path.join(_BIN, name), {**os.environ, **variables}
+  return {**os.environ, "LD_LIBRARY_PATH": ":".join(filter(None, folders))}
 
 
 def main() -> NoReturn:
   """Becomes the program by whose name Python was started."""
   name = os.path.basename(sys.argv[0])
+  # Python ignores these, and so would the program.
+  for kind in (signal.SIGPIPE, signal.SIGXFSZ):
+    signal.signal(kind, signal.SIG_DFL)
   try:
-    path, environment = _program(name)
-    os.execve(path, [name, *sys.argv[1:]], environment)
+    os.execve(os.path.join(_BIN, name), [name, *sys.argv[1:]], _environment())
   except (RequantError, OSError) as error:
     sys.exit(f"{name}: {error}")
 
 
-def _flags(values: dict[str, Any]) -> list[str]:
-  """Returns {"max_records": 100} as ["--max_records=100"], without None."""
-  flags = []
-  for name, value in values.items():
-    if isinstance(value, (list, tuple)):
-      value = ",".join(map(os.fspath, value))
-    if value is not None:
-      flags.append(f"--{name}={value}")
-  return flags
+def _flag(name: str, value: Any) -> str:
+  if isinstance(value, (list, tuple)):
+    value = ",".join(map(os.fspath, value))
+  return f"--{name}={value}"
 
 
 def _sentence(said: str, command: str, exit_code: int) -> str:
@@ -113,20 +108,19 @@ def call(command: str, *words: str, **flags: Any) -> tuple[str, str]:
 
   Returns what it printed, and, if a gate failed, the sentence about that.
   """
-  path, environment = _program("requant")
+  environment = _environment()
   # Programs rewrite their line of progress on terminals only.
   is_terminal = sys.stderr.isatty()
   if is_terminal:
     columns, lines = shutil.get_terminal_size()
     environment.update(COLUMNS=str(columns), LINES=str(lines))
+  line = [os.path.join(_BIN, "requant"), command, *words]
+  line += [_flag(*flag) for flag in flags.items() if flag[1] is not None]
   source, sink = os.openpty() if is_terminal else os.pipe()
   with tempfile.TemporaryFile() as out, os.fdopen(source, "rb", 0):
-    try:
-      process = subprocess.Popen([path, command, *words, *_flags(flags)],
-                                 env=environment, stdin=subprocess.DEVNULL,
-                                 stdout=out, stderr=sink)
-    finally:
-      os.close(sink)
+    with os.fdopen(sink, "wb", 0):
+      process = subprocess.Popen(line, env=environment, stdout=out, stderr=sink,
+                                 stdin=subprocess.DEVNULL)
     try:
       said = _pass_on(source)
     except BaseException:

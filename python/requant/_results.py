@@ -29,13 +29,12 @@ def _table(rows: Sequence[dict[str, Any]], caption: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-  """How a model's answers differ from those of its baseline."""
+  """How a model's answers differ from its baseline's: the share of records with
+  the same class, the change of accuracy in percentage points, and others."""
 
   records: int
   agreement: float | None
-  """The share of records with the same class."""
   difference_points: float | None
-  """The change of accuracy in percentage points."""
   mean_output_change: float | None
   max_output_change: float | None
 
@@ -43,12 +42,10 @@ class Comparison:
   def of(cls, json: dict[str, Any] | None) -> Comparison | None:
     if json is None:
       return None
-    parts = {name: json[name] or {}
-             for name in ("agreement", "accuracy", "output_change")}
-    return cls(json["records"], parts["agreement"].get("share"),
-               parts["accuracy"].get("difference_points"),
-               parts["output_change"].get("mean"),
-               parts["output_change"].get("max"))
+    change = json["output_change"] or {}
+    return cls(json["records"], (json["agreement"] or {}).get("share"),
+               (json["accuracy"] or {}).get("difference_points"),
+               change.get("mean"), change.get("max"))
 
 
 def _row(comparison: Comparison | None) -> dict[str, Any]:
@@ -58,26 +55,24 @@ def _row(comparison: Comparison | None) -> dict[str, Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-  """What became of one signature of a quantized model."""
+  """One of a quantized model; not compared if no records were held back."""
 
   name: str
   calibrated_records: int
   comparison: Comparison | None
-  """None if no records were held back."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Quantized:
-  """An eight-bit model."""
+  """An eight-bit model: where it is, how much of its work runs in int8, its
+  size and the original's, its signatures, and what `requant quantize` prints."""
 
   output: Path
   coverage: str
-  """How much of the work runs in int8, and what does not."""
   float_bytes: int
   bytes: int
   signatures: tuple[Signature, ...]
   text: str = dataclasses.field(repr=False)
-  """What `requant quantize` prints."""
 
   def _repr_html_(self) -> str:
     rows = [{"signature": part.name, "calibrated": part.calibrated_records,
@@ -88,7 +83,8 @@ class Quantized:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-  """A model measured on records, alone or compared with a baseline."""
+  """A model measured on records, alone or compared with a baseline. `figures`
+  is everything that `requant evaluate --format=json` prints."""
 
   records: int
   accuracy: float | None
@@ -96,7 +92,6 @@ class Evaluation:
   records_per_second: float | None
   comparison: Comparison | None
   figures: dict[str, Any] = dataclasses.field(repr=False)
-  """Everything, as `requant evaluate --format=json` prints it."""
 
   def _repr_html_(self) -> str:
     json = self.figures
@@ -112,16 +107,14 @@ class Evaluation:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-  """A workflow that ran."""
+  """A workflow that ran: its folder, which has graphs and report.html; the
+  outcome, which is passed, inconclusive or gate_failed; the figures of each
+  stage, beside its name as "stage"; and what `requant run` printed."""
 
   folder: Path
-  """Has the graphs, report.html and results.json."""
   outcome: str
-  """passed, inconclusive or gate_failed."""
   stages: tuple[dict[str, Any], ...] = dataclasses.field(repr=False)
-  """The name, `stage`, and the figures of each."""
   text: str = dataclasses.field(repr=False)
-  """What `requant run` prints."""
 
   def _repr_html_(self) -> str:
     columns = ("stage", "seconds", "accuracy", "difference_points",

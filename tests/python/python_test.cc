@@ -74,6 +74,11 @@ TEST_F(PythonPackage, BringsProgramsOfThisVersion) {
               Misused("requant evaluate: --graph is missing"));
   EXPECT_THAT(RunPython({requant, "plan", "wide_deep"}, Variables()),
               Prints("would run"));
+  // What Python changes in its own process does not reach them.
+  EXPECT_THAT(RunPython({requant, "shell", "--", "grep", "^SigIgn",
+                         "/proc/self/status"},
+                        Variables()),
+              Prints("SigIgn:\t0000000000000000"));
 }
 
 TEST_F(PythonPackage, NeedsNoLibraryButTensorFlowsAndTheSystems) {
