@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -40,7 +41,8 @@ def quantize(saved_model: Path, calibration: Data | None = None, *,
   inputs' names do not tell. `signature` is the one that the records are for.
   """
   model = os.fspath(saved_model)
-  with as_files(calibration, model, signature, 2 * max_records) as data:
+  most = 2 * max_records or sys.maxsize
+  with as_files(calibration, model, signature, most) as data:
     printed, _ = call("quantize", saved_model=model, data=data, output=output,
                       dataset=dataset, signature=signature,
                       max_records=max_records, format="json", **flags)

@@ -47,20 +47,21 @@ def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
 
 def _columns(data: Any, inputs: _Inputs, is_batch: bool) -> dict[str, Any]:
   """Returns arrays by name."""
-  columns: dict[str, Any] = {}
+  labels: tuple[Any, ...] = ()
   if isinstance(data, tuple) and data:
-    label = _as_array(data[1], {}, is_batch) if len(data) > 1 else None
-    if label is not None and label.size == len(label):
-      columns["label"] = label.reshape(-1)
-    data = data[0]
+    data, labels = data[0], data[1:2]
   if not isinstance(data, Mapping):
     if len(inputs) != 1:
       raise RequantError(
           f"the model has the inputs {', '.join(sorted(inputs))}: give a dict "
           "with an array for each of them")
     data = {next(iter(inputs)): data}
-  for name, value in data.items():
-    columns[name] = _as_array(value, inputs.get(name, {}), is_batch)
+  columns = {name: _as_array(value, inputs.get(name, {}), is_batch)
+             for name, value in data.items()}
+  records = len(next(iter(columns.values()), ()))
+  for label in (_as_array(value, {}, is_batch) for value in labels):
+    if label.size == records and "label" not in columns:
+      columns["label"] = label.reshape(-1)
   return columns
 
 

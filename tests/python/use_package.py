@@ -106,6 +106,7 @@ class PackageTest(unittest.TestCase):
         "single": dataset,
         "labelled": dataset.batch(32).map(lambda x: (x, x[:, 0, 0])),
         "named": dataset.batch(32).map(lambda x: {"image": x}),
+        "one_hot": dataset.map(lambda x: (x, tf.one_hot(1, 10))),
         "generated": (self.images[i:i + 50] for i in range(0, 600, 50)),
     }.items():
       made = self.quantize_images(records, name)
