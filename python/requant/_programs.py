@@ -61,9 +61,8 @@ def _environment() -> dict[str, str]:
 def main() -> NoReturn:
   """Becomes the program by whose name Python was started."""
   name = os.path.basename(sys.argv[0])
-  # Python ignores these, and so would the program.
-  for kind in (signal.SIGPIPE, signal.SIGXFSZ):
-    signal.signal(kind, signal.SIG_DFL)
+  # Python ignores it, and so would the program: in `requant ... | head`.
+  signal.signal(signal.SIGPIPE, signal.SIG_DFL)
   try:
     os.execve(os.path.join(_BIN, name), [name, *sys.argv[1:]], _environment())
   except (RequantError, OSError) as error:
