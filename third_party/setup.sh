@@ -114,7 +114,7 @@ PY
   rm -rf "$tmp"
 }
 
-# Installs into $home/auditwheel what tags the wheel.
+# Installs into $home/auditwheel what tags the wheel that ./requant wheel makes.
 install_auditwheel() {
   local pins=$root/third_party/wheel_requirements.txt tmp=$home/unpack-auditwheel
   cmp -s "$pins" "$home/auditwheel/installed" && return
