@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
@@ -131,9 +130,11 @@ ProgramHelp Help() {
   help.usage =
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
-      "$0 --saved_model=my_model --data=train.csv --output=int8/1\n"
+      "$0 --saved_model=my_model --dataset=data.textproto "
+      "--data=train.csv --output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
+      "$0 --graph=fp32.pb --data=train.csv --output=int8.pb\n"
       "$0 --graph=fp32.pb --ranges=model.ranges "
       "--outputs=probabilities --target=vnni --output=int8_vnni.pb";
   help.flag_files = {__FILE__};
@@ -320,7 +321,9 @@ absl::Status TakeOutputs(const Model& model, Quantization* quantization) {
     REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
                              model.OutputTensor(name));
     const std::string node(ParseTensorName(tensor).node);
-    if (!absl::c_linear_search(outputs, node)) outputs.push_back(node);
+    if (std::find(outputs.begin(), outputs.end(), node) == outputs.end()) {
+      outputs.push_back(node);
+    }
   }
   return absl::OkStatus();
 }
@@ -418,7 +421,7 @@ absl::Status TakeBack(const std::vector<std::string>& ranges_files,
   REQUANT_RETURN_IF_ERROR(
       Prepare(/*may_change=*/true, quantization, &quantization->graph));
   for (CountedProduct& product : quantization->prepared.products) {
-    if (absl::c_linear_search(names, product.name)) {
+    if (std::find(names.begin(), names.end(), product.name) != names.end()) {
       product.in_float = "the ranges do not have it";
     }
   }

@@ -222,10 +222,10 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
   EXPECT_TRUE(folder_->Read("tabular/model/saved_model.pb") == model);
   EXPECT_THAT(Quantize("tabular", "no", {"--graph=x.pb"}),
               Misused("--saved_model and --graph exclude each other"));
-  EXPECT_THAT(Quantize("tabular", "no", {"--ops=fast"}),
-              Misused("--ops is portable or legacy"));
   EXPECT_THAT(Quantize("tabular", "no", {"--format=xml"}),
               Misused("--format is text, or json with --saved_model"));
+  EXPECT_THAT(Quantize("tabular", "no", {"--ops=fast"}),
+              Misused("--ops is portable or legacy"));
   EXPECT_THAT(Quantize("tabular", "no/1", {"--data=absent.csv"}), Exits(1));
   EXPECT_THAT(Quantize("tabular", "no/1/2"), Fails("cannot write"));
   EXPECT_FALSE(fs::exists(folder_->Path("tabular/no")));
