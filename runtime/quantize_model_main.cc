@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <future>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -111,17 +110,17 @@ DEFINE_string(ranges, "",
               "calibrate, separated by commas or given several times");
 DEFINE_string(ranges_output, "",
               "also write the calibration's RangeTable file, for --ranges");
+DEFINE_string(format, "text",
+              "what is printed: text, or json of --saved_model");
 
 namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
 
-const char* const kProgram = ProgramName();
-
 ProgramHelp Help() {
   ProgramHelp help;
-  help.name = kProgram;
+  help.name = ProgramName();
   help.summary =
       "calibrates a frozen float graph and computes its MatMul layers and its "
       "embedding tables in eight bits, in one go. Prints a table of the "
@@ -201,6 +200,10 @@ std::string UsageError() {
     }
   }
   if (FLAGS_output.empty()) return "--output is missing";
+  if (FLAGS_format != "text" &&
+      (FLAGS_format != "json" || FLAGS_saved_model.empty())) {
+    return "--format is text, or json with --saved_model";
+  }
   if (Ops() != "portable" && Ops() != "legacy") {
     return "--ops is portable or legacy";
   }
@@ -481,7 +484,6 @@ absl::Status Write(const Quantization& quantization) {
 // must name, or "" if it is not known how to read them.
 std::string EvaluateCommand(const DatasetSpec& dataset) {
   if (FLAGS_dataset.empty() && !GuessesDeclaration()) return "";
-  if (!FLAGS_saved_model.empty()) return "";
   std::vector<std::string> words = {"requant evaluate",
                                     "--graph=" + ShellQuoted(FLAGS_output),
                                     "--baseline=" + ShellQuoted(FLAGS_graph)};
@@ -560,8 +562,9 @@ absl::StatusOr<int> WorkOnSavedModel() {
                                               ? GraphFormat::kText
                                               : GraphFormat::kBinary)
                              : made.writer->Commit());
-  std::fputs(made.text.c_str(), stdout);
-  if (!IsPartOfRun() && Ops() == "legacy") {
+  const bool text = FLAGS_format == "text";
+  std::fputs((text ? made.text : made.json).c_str(), stdout);
+  if (text && !IsPartOfRun() && Ops() == "legacy") {
     std::printf("%s\n", ServingHint().c_str());
   }
   return kExitOk;

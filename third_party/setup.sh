@@ -114,6 +114,19 @@ PY
   rm -rf "$tmp"
 }
 
+# Installs into $home/auditwheel what tags the wheel that ./requant wheel makes.
+install_auditwheel() {
+  local pins=$root/third_party/wheel_requirements.txt tmp=$home/unpack-auditwheel
+  cmp -s "$pins" "$home/auditwheel/installed" && return
+  rm -rf "$tmp"
+  /usr/bin/python3 -m pip --disable-pip-version-check install -q --no-deps --only-binary=:all: --require-hashes \
+    --no-compile --root-user-action=ignore --target "$tmp" -r "$pins" >&2 ||
+    die "could not fetch auditwheel: see above; a network is needed once"
+  cp "$pins" "$tmp/installed"
+  rm -rf "$home/auditwheel"
+  mv "$tmp" "$home/auditwheel"
+}
+
 # Ends with a sentence where nothing can be written: in a clone of somebody
 # else's, or where files in .requant are (a call with sudo leaves such).
 check_writable() {

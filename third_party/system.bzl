@@ -5,13 +5,11 @@ package(default_visibility = ["//visibility:public"])
 
 cc_library(
     name = "gflags",
-    linkopts = ["-lgflags"],
-)
-
-cc_library(
-    name = "glog",
-    linkopts = ["-lglog"],
-    deps = [":gflags"],
+    # Programs that are copied to another distribution have it with them.
+    linkopts = [
+        "-l:libgflags.a",
+        "-lpthread",
+    ],
 )
 
 cc_library(

@@ -18,8 +18,9 @@ cc_library(
     defines = ["REQUANT_TENSORFLOW_VERSION=\\\\\\"{version}\\\\\\""],
     includes = ["include"],
     linkopts = [
-        # Installed programs (docker/) have the libraries in ../lib.
-        "-Wl,-rpath,'$$ORIGIN/../lib'",
+        # Installed programs have the libraries in ../lib (docker/), or beside
+        # Python's other packages (python/).
+        "-Wl,-rpath,'$$ORIGIN/../lib',-rpath,'$$ORIGIN/../../tensorflow'",
         "-ldl",
         "-lpthread",
     ],

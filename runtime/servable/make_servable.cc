@@ -9,6 +9,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/files/file.h"
+#include "base/json.h"
+#include "base/message/message_json.h"
 #include "base/message_text.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
@@ -148,6 +150,19 @@ absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
   return absl::OkStatus();
 }
 
+// Returns the JSON object of what was made; `found` are the members that say
+// what was written.
+std::string ResultJson(const ServableJob& job, const MadeServable& made,
+                       const std::string& coverage, int64_t float_bytes,
+                       const JsonMembers& found) {
+  JsonMembers members = {{"output", JsonString(job.target)},
+                         {"text", JsonString(made.text)},
+                         {"coverage", JsonString(coverage)},
+                         {"float_bytes", absl::StrCat(float_bytes)}};
+  members.insert(members.end(), found.begin(), found.end());
+  return JsonObject(members) + "\n";
+}
+
 // Returns the notes, of which those on single tables are summed up if there
 // are many, and without those on inputs that no table could give.
 std::string NotesText(const std::vector<std::string>& notes) {
@@ -217,17 +232,23 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
     made.text = absl::StrCat("nothing pays here, so the model stays float: ",
                              Printable(prepared.nothing), "\n");
   }
-  absl::StrAppend(&made.text, Printable(CoverageText(prepared.products)), "\n");
+  const std::string coverage = CoverageText(prepared.products);
+  absl::StrAppend(&made.text, Printable(coverage), "\n");
   if (made.writer == nullptr) {
     const int64_t bytes = SizeOf(made.graph).bytes;
     absl::StrAppendFormat(
         &made.text, "%s: a graph of %.3f MB, before %.3f MB\n",
         Printable(job.target), bytes / 1e6, bytes_before / 1e6);
+    made.json =
+        ResultJson(job, made, coverage, bytes_before,
+                   {{"bytes", absl::StrCat(bytes)}, {"signatures", "[]"}});
     return made;
   }
   REQUANT_RETURN_IF_ERROR(
       made.writer->Write(std::move(made.graph), records, settings));
   absl::StrAppend(&made.text, made.writer->Text());
+  made.json =
+      ResultJson(job, made, coverage, bytes_before, made.writer->Members());
   return made;
 }
 

@@ -43,6 +43,8 @@ struct MadeServable {
   tensorflow::GraphDef graph;
   // Lines for users on what was done and found.
   std::string text;
+  // The same as a JSON object: for programs.
+  std::string json;
 };
 
 // If no layer is worth quantizing, the float model is written, and the text

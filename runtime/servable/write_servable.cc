@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "base/files/file.h"
+#include "base/json.h"
 #include "base/message_text.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
@@ -184,6 +185,22 @@ std::string ServableWriter::Text() const {
     absl::StrAppend(&text, ", ", CountText(exported_.tables, "table"));
   }
   return absl::StrCat(text, "\n", FindingsText());
+}
+
+JsonMembers ServableWriter::Members() const {
+  const auto json = [](const ServedSignature& served) {
+    const bool compared = served.comparison.has_value();
+    return JsonObject(
+        {{"signature", JsonString(served.records.signature)},
+         {"calibrated_records", absl::StrCat(served.records.calibrated)},
+         {"compared_records",
+          absl::StrCat(compared ? served.records.held_back : 0)},
+         {"comparison",
+          compared ? MessageJson(served.comparison->comparison()) : "null"}});
+  };
+  return {
+      {"bytes", absl::StrCat(exported_.graph_bytes + exported_.variable_bytes)},
+      {"signatures", JsonArrayOf(signatures_, json)}};
 }
 
 std::string ServableWriter::ReadmeText() const {

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/files/staged_folder.h"
+#include "base/message/message_json.h"
 #include "graph/saved_model/saved_model_export.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/servable/servable.h"
@@ -61,6 +62,8 @@ class ServableWriter {
 
   // Returns lines for users on what was written and what was found.
   std::string Text() const;
+  // Returns the same for programs: the members of a JSON object.
+  JsonMembers Members() const;
 
  private:
   ServableWriter(const FrozenModel& model, const ServableRequest& request,

@@ -59,7 +59,7 @@ class ForeignCloneTest : public testing::Test {
 };
 
 TEST_F(ForeignCloneTest, IsRefusedBeforeAnyWork) {
-  for (const char* command : {"run", "setup", "build", "test"}) {
+  for (const char* command : {"run", "setup", "build", "wheel", "test"}) {
     ExpectOneSentence(Call(command));
   }
   EXPECT_FALSE(fs::exists(clone_ + "/.requant"));

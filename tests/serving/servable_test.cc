@@ -2,19 +2,18 @@
 // write them become eight-bit SavedModels that stock TensorFlow loads in every
 // way it has, in any environment.
 
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <set>
 
 #include "absl/strings/str_split.h"
 #include "graph/graph_io.h"
-#include "graph/tensorflow_library.h"
 #include "graph/testing/saved_models.h"
 #include "re2/re2.h"
 #include "runtime/evaluation.pb.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tests/support/pages.h"
+#include "tests/support/stock_python.h"
 
 namespace requant::servable_test {
 namespace {
@@ -23,22 +22,6 @@ namespace fs = std::filesystem;
 
 constexpr char kQuantize[] = "runtime/quantize_model";
 constexpr char kCheckServing[] = "runtime/check_serving";
-
-// Returns the folder, beside the C++ files, where ./requant test keeps a stock
-// Python TensorFlow such as users' servers and scripts run.
-std::string PythonFolder() {
-  return absl::StrCat(TensorFlowLibraryFolder().value(), "/../../python");
-}
-
-// Runs a script with stock TensorFlow and no variables but the given ones.
-ProgramRun RunPython(const Words& arguments, const Words& variables = {}) {
-  return RunProgram(
-      "/usr/bin/env",
-      Joined(Joined({"-i", "PATH=/usr/bin:/bin", "HOME=/nonexistent",
-                     "PYTHONPATH=" + PythonFolder()},
-                    variables),
-             Joined({"/usr/bin/python3"}, arguments)));
-}
 
 // What is declared of each model's records.
 const std::map<std::string, std::string>& Declarations() {
@@ -70,7 +53,7 @@ class Servable : public testing::Test {
  protected:
   // Making the models takes most of the time, so it is done once.
   static void SetUpTestSuite() {
-    if (!fs::exists(PythonFolder() + "/installed")) return;
+    if (!HasPython()) return;
     folder_ = new TestFolder;
     const ProgramRun made =
         RunPython({"tests/serving/make_models.py", folder_->path()});
@@ -83,9 +66,6 @@ class Servable : public testing::Test {
 
   void SetUp() override {
     if (folder_ != nullptr) return;
-    std::printf(
-        "*** Python's TensorFlow is not installed: what needs it is skipped."
-        "\n./requant test fetches it.\n");
     GTEST_SKIP() << "no Python TensorFlow";
   }
 
@@ -326,6 +306,8 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
   EXPECT_TRUE(folder_->Read("tabular/model/saved_model.pb") == model);
   EXPECT_THAT(Quantize("tabular", "no", {"--graph=x.pb"}),
               Misused("--saved_model and --graph exclude each other"));
+  EXPECT_THAT(Quantize("tabular", "no", {"--format=xml"}),
+              Misused("--format is text, or json with --saved_model"));
   EXPECT_THAT(Quantize("tabular", "no", {"--ops=fast"}),
               Misused("--ops is portable or legacy"));
   EXPECT_THAT(Quantize("tabular", "no/1", {"--data=absent.csv"}), Exits(1));
