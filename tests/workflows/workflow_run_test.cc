@@ -116,6 +116,9 @@ TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
     EXPECT_TRUE(fs::exists(Made(name))) << name;
   }
   EXPECT_THAT(first_->out, HasSubstr("PASSED"));
+  EXPECT_THAT(RunProgram("runtime/check_serving",
+                         {Made("final_int8_wide_deep_saved_model")}),
+              Prints("as when it was made"));
   EXPECT_THAT(RunProgram(kRequant, {"verify", Made("manifest.json")}),
               Exits(0));
 }
