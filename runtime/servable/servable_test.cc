@@ -2,6 +2,7 @@
 
 #include "base/testing/testing.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/servable/check_graph.h"
 
 namespace requant::servable_test {
 namespace {
@@ -42,6 +43,41 @@ TEST_F(ServableTest, HoldsRecordsBack) {
   EXPECT_EQ(Divided(100, 0), std::make_pair(int64_t{80}, int64_t{20}));
   EXPECT_EQ(Divided(3, 1000), std::make_pair(int64_t{2}, int64_t{1}));
   EXPECT_EQ(Divided(1, 1000), std::make_pair(int64_t{1}, int64_t{0}));
+}
+
+TEST_F(ServableTest, CalibratesOnExactlyAsManyRecordsAsAskedFor) {
+  const auto divided = [&](int count, int64_t records) {
+    CalibrateJob job;
+    *job.mutable_dataset() = Dataset(count);
+    job.set_max_records(records);
+    const auto parts = HoldBack(/*exact=*/true, &job);
+    EXPECT_OK(parts);
+    EXPECT_EQ(job.max_records(), records);
+    return parts->held_back;
+  };
+  EXPECT_EQ(divided(100, 90), 10);
+  EXPECT_EQ(divided(100, 100), 0);
+  EXPECT_EQ(divided(100, 200), 0);
+  EXPECT_EQ(divided(100, 0), 0);
+  EXPECT_EQ(divided(5000, 10), 4096);
+}
+
+Comparison Compared(double agreement, double points) {
+  Comparison comparison;
+  comparison.mutable_agreement()->set_share(agreement - 0.001);
+  comparison.mutable_agreement()->mutable_interval()->set_high(agreement);
+  comparison.mutable_accuracy()->set_points(points - 0.1);
+  comparison.mutable_accuracy()->mutable_interval()->set_high(points);
+  return comparison;
+}
+
+TEST(LossWarning, IsForWhatIsCertainAndUnusual) {
+  EXPECT_EQ(LossWarning(Comparison()), "");
+  EXPECT_EQ(LossWarning(Compared(0.991, -0.4)), "");
+  EXPECT_THAT(LossWarning(Compared(0.989, 0.1)),
+              testing::HasSubstr("agrees with the float one on 98.80 %"));
+  EXPECT_THAT(LossWarning(Compared(0.999, -0.6)),
+              testing::HasSubstr("loses 0.70 points"));
 }
 
 SignatureDef SignatureOf(const std::vector<std::string>& inputs,
