@@ -224,7 +224,7 @@ TEST_F(Servable, CalibratesEachSignatureOnItsOwnRecords) {
              "signature \"encode\": calibrated on 160 records, "
              "compared on 40 others"));
   EXPECT_THAT(RunProgram(kCheckServing, {output}),
-              Prints("2 answers as when it was made"));
+              Prints("3 answers as when it was made"));
   fs::remove_all(output);
   EXPECT_THAT(quantize({"--data=classify=" + classify, "--data=encod=e.jsonl"}),
               Fails("did you mean \"encode\"?"));
@@ -282,7 +282,7 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
   EXPECT_THAT(
       Quantize("tabular", "no",
                {"--dataset=", "--data=" + folder_->Path("resnet/data.npz")}),
-      Fails("no array \"age\""));
+      Fails("no column \"age\""));
   EXPECT_THAT(
       Quantize("tabular", "no", {"--saved_model=" + folder_->Path("resnet")}),
       Fails("is not a SavedModel"));
