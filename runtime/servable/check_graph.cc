@@ -1,6 +1,7 @@
 #include "runtime/servable/check_graph.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

@@ -1,8 +1,11 @@
 #include "runtime/servable/servable.h"
 
+#include "absl/strings/str_join.h"
 #include "base/testing/testing.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/servable/check_graph.h"
+#include "runtime/servable/signature_files.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant::servable_test {
 namespace {
@@ -113,6 +116,40 @@ TEST_F(ServableTest, TakesOneFileForAllSignaturesWhoseInputsItHas) {
   EXPECT_EQ(encode->prediction().tensor(), "code");
   EXPECT_FALSE(DatasetForSignature(model, "draw", dataset).has_value());
   EXPECT_FALSE(DatasetForSignature(model, "name", dataset).has_value());
+}
+
+TEST_F(ServableTest, GroupsFilesBySignature) {
+  tensorflow::SavedModel saved_model;
+  auto* meta = saved_model.add_meta_graphs();
+  meta->mutable_meta_info_def()->add_tags("serve");
+  for (const char* key : {"classify", "encode"}) {
+    (*meta->mutable_signature_def())[key] = SignatureOf({"x"}, "scores");
+  }
+  folder_.Write("model/saved_model.pb", saved_model.SerializeAsString());
+  const std::string odd = folder_.Write("day=1.csv", "x\n");
+  ModelSpec model;
+  model.set_path(folder_.Path("model"));
+  const auto grouped = [&](const std::vector<std::string>& declarations,
+                           const std::vector<std::string>& data) {
+    std::string text;
+    const auto files = FilesBySignature(model, declarations, data);
+    if (!files.ok()) return std::string(files.status().message());
+    for (const SignatureFiles& part : *files) {
+      absl::StrAppend(&text, part.signature, "(", part.declaration, " ",
+                      absl::StrJoin(part.data, " "), ")");
+    }
+    return text;
+  };
+  EXPECT_EQ(grouped({"d"}, {"a", odd}), absl::StrCat("(d a ", odd, ")"));
+  EXPECT_EQ(grouped({}, {"a/b=1", "encode=b", "c"}), "( a/b=1)encode( b c)");
+  EXPECT_EQ(grouped({"encode=d"}, {"classify=a", "encode=b=1"}),
+            "encode(d b=1)classify( a)");
+  model.set_signature("classify");
+  EXPECT_EQ(grouped({}, {"encode=a", "classify=b"}), "classify( b)encode( a)");
+  EXPECT_THAT(grouped({}, {"encod=a"}),
+              testing::HasSubstr("no signature \"encod\" (did you mean "
+                                 "\"encode\"?); it has classify, encode"));
+  EXPECT_THAT(grouped({"d", "e"}, {}), testing::HasSubstr("same signature"));
 }
 
 TEST_F(ServableTest, ChoosesASignature) {

@@ -31,7 +31,7 @@ class Grouping {
     for (const std::string& value : values) {
       const size_t equals = value.find('=');
       std::string rest = value;
-      if (equals != std::string::npos && !ExistingFiles({value}).ok()) {
+      if (equals < value.find('/') && !ExistingFiles({value}).ok()) {
         REQUANT_ASSIGN_OR_RETURN(current, IndexOf(value.substr(0, equals)));
         rest = value.substr(equals + 1);
       }

@@ -23,8 +23,8 @@ struct SignatureFiles {
 // Groups `declarations` and `data` by signature. Of "NAME=x", "y" and "OTHER=z"
 // the first two are for NAME and the third is for OTHER; what comes before any
 // name is for the signature of `model`. That one comes first if it has any
-// files. A name of files that are there, such as "day=1/x.csv", is none. Fails
-// if a SavedModel has no signature of a name.
+// files. Existing files, as in "day=1.csv", and paths, as in "logs/day=1.csv",
+// name no signature. Fails if the SavedModel does not have one.
 absl::StatusOr<std::vector<SignatureFiles>> FilesBySignature(
     const ModelSpec& model, const std::vector<std::string>& declarations,
     const std::vector<std::string>& data);
