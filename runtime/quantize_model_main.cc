@@ -155,12 +155,21 @@ ProgramHelp Help() {
   return help;
 }
 
-// Returns the parameter of the transform. The cap that this process runs under
+// Returns the target for this machine. The cap that this process runs under
 // counts, because the second try after an illegal instruction has another.
-std::string Target() {
-  if (FLAGS_target != "host") return FLAGS_target;
+std::string HostTarget() {
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
   return QuantizationTarget(ProbeCpu(), cap == nullptr ? "" : cap);
+}
+
+std::string Target() {
+  return FLAGS_target == "host" ? HostTarget() : FLAGS_target;
+}
+
+// Returns whether this machine computes what the model's machines do.
+bool IsForThisMachine() {
+  return *WeightRuleOf(Target()) == WeightRule::kPairsFitInt16 ||
+         *WeightRuleOf(HostTarget()) == WeightRule::kAnyCode;
 }
 
 std::string Ops() {
@@ -508,10 +517,9 @@ void Print(const Quantization& quantization) {
 }
 
 absl::StatusOr<int> WorkOnSavedModel() {
-  const std::vector<std::string> tags = SplitList(FLAGS_saved_model_tags);
   ServableJob job;
   job.saved_model = FLAGS_saved_model;
-  job.tags = {tags.begin(), tags.end()};
+  for (auto& tag : SplitList(FLAGS_saved_model_tags)) job.tags.insert(tag);
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureFiles> files,
                            FilesBySignature(ModelFromFlags(FLAGS_signature),
                                             ParseNameList(FLAGS_dataset),
@@ -553,8 +561,7 @@ absl::StatusOr<int> Work() {
       JobFromFlags({"", FLAGS_dataset, ParseNameList(FLAGS_data)}));
   std::vector<std::string> inputs = FilesOf(quantization.job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
-  const std::vector<std::string> ranges = ParseNameList(FLAGS_ranges);
-  inputs.insert(inputs.end(), ranges.begin(), ranges.end());
+  for (const auto& path : ParseNameList(FLAGS_ranges)) inputs.push_back(path);
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
   SignatureRecords records;
@@ -569,9 +576,13 @@ absl::StatusOr<int> Work() {
   // The runner verifies what is part of a run.
   if (FLAGS_ranges.empty() && quantization.prepared.nothing.empty() &&
       !IsPartOfRun()) {
-    quantization.findings = CheckGraph(
-        quantization.content, quantization.job, ParseNameList(FLAGS_outputs),
-        records, {FLAGS_output, FLAGS_dataset, FLAGS_graph});
+    quantization.findings =
+        IsForThisMachine()
+            ? CheckGraph(quantization.content, quantization.job,
+                         ParseNameList(FLAGS_outputs), records,
+                         {FLAGS_output, FLAGS_dataset, FLAGS_graph})
+            : "not compared with the float graph: this CPU sums otherwise "
+              "than those that it is for\n";
   }
   StartReport();
   REQUANT_RETURN_IF_ERROR(Write(quantization));

@@ -101,6 +101,14 @@ TEST_F(QuantizeModel, ComparesOnRecordsThatItWasNotCalibratedOn) {
   }
 }
 
+TEST_F(QuantizeModel, DoesNotCompareWhereSumsMaySaturate) {
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  EXPECT_THAT(Quantize({"--target=vnni"}),
+              Prints("not compared with the float graph: this CPU sums "));
+  EXPECT_THAT(Quantize(), Prints("\n  agreement 9"));
+  unsetenv("ONEDNN_MAX_CPU_ISA");
+}
+
 TEST_F(QuantizeModel, WarnsOfALossThatIsUnusual) {
   EXPECT_THAT(Quantize(), Prints(Not(HasSubstr("worse than usual"))));
   EXPECT_THAT(Quantize({"--method=percentile", "--value_percentile=51"}),
