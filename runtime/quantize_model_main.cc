@@ -14,19 +14,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/files/file.h"
 #include "base/process/machine.h"
-#include "base/process/subprocess.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "graph/diff.h"
-#include "graph/graph_index.h"
 #include "graph/graph_io.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
@@ -36,7 +32,9 @@
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/guess_dataset.h"
 #include "runtime/quantization/quantize.h"
+#include "runtime/servable/check_graph.h"
 #include "runtime/servable/make_servable.h"
+#include "runtime/servable/signature_files.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
@@ -68,14 +66,19 @@ DEFINE_string(output, "",
 DEFINE_bool(overwrite, false, "replace a SavedModel that is at --output");
 DEFINE_string(dataset, "",
               "a declaration (.textproto) of records, inputs and the "
-              "prediction, such as workflows/wide_deep/preprocessed.textproto");
+              "prediction, such as workflows/wide_deep/preprocessed.textproto; "
+              "NAME=FILE: for the SavedModel's signature NAME");
 DEFINE_string(data, "",
               "calibration records: files or globs, separated by commas, to "
               "read instead of those that the declaration names; without "
               "--dataset: CSV, JSON lines, .npz or TFRecord files with what "
-              "the inputs of the SavedModel are called that was frozen");
+              "the inputs of the SavedModel are called that was frozen; "
+              "NAME=FILES: for the SavedModel's signature NAME, may be given "
+              "several times");
 DEFINE_int64(max_records, 10000,
-             "calibrate on this many of the first records; 0: all");
+             "calibrate on this many of the first records, and compare on "
+             "others after them; 0: all; unless set, at least a fifth of the "
+             "records is held back to compare on");
 DEFINE_int64(batch_size, 1024, "records per run of the graph");
 DEFINE_int64(max_bad_records, 0,
              "skip up to this many unreadable records, and name the first ten");
@@ -132,6 +135,8 @@ ProgramHelp Help() {
       "--data=train.tfrecords --output=int8.pb\n"
       "$0 --saved_model=my_model --dataset=data.textproto "
       "--data=train.csv --output=int8/1\n"
+      "$0 --saved_model=my_model --data=classify=a.csv --data=encode=b.npz "
+      "--output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--target=host --ranges_output=model.ranges --output=int8.pb\n"
       "$0 --graph=fp32.pb --data=train.csv --output=int8.pb\n"
@@ -144,17 +149,26 @@ ProgramHelp Help() {
       "The graph runs in a process of its own. How it is quantized is in "
       "docs/quantization.md.\n"
       "Exit code: 0 done, 1 failed (nothing was written), 2 usage.";
-  help.repeatable_flags = {"outputs", "excluded_nodes", "excluded_ops",
-                           "ranges"};
+  help.repeatable_flags = {"dataset",        "data",         "outputs",
+                           "excluded_nodes", "excluded_ops", "ranges"};
   return help;
 }
 
-// Returns the parameter of the transform. The cap that this process runs under
+// Returns the target for this machine. The cap that this process runs under
 // counts, because the second try after an illegal instruction has another.
-std::string Target() {
-  if (FLAGS_target != "host") return FLAGS_target;
+std::string HostTarget() {
   const char* cap = std::getenv("ONEDNN_MAX_CPU_ISA");
   return QuantizationTarget(ProbeCpu(), cap == nullptr ? "" : cap);
+}
+
+std::string Target() {
+  return FLAGS_target == "host" ? HostTarget() : FLAGS_target;
+}
+
+// Returns whether this machine computes what the model's machines do.
+bool IsForThisMachine() {
+  return *WeightRuleOf(Target()) == WeightRule::kPairsFitInt16 ||
+         *WeightRuleOf(HostTarget()) == WeightRule::kAnyCode;
 }
 
 std::string Ops() {
@@ -221,33 +235,28 @@ std::string UsageError() {
   return RangesUsageError();
 }
 
-// Returns whether a declaration is made for --data.
-bool GuessesDeclaration() {
-  return FLAGS_dataset.empty() && FLAGS_ranges.empty();
+ModelSpec ModelFromFlags(const std::string& signature) {
+  return FLAGS_saved_model.empty()
+             ? MakeModelSpec(FLAGS_graph, "", "")
+             : MakeModelSpec(FLAGS_saved_model, FLAGS_saved_model_tags,
+                             signature);
 }
 
-absl::StatusOr<DatasetSpec> GuessDeclaration() {
+absl::StatusOr<DatasetSpec> ReadDeclaration(const SignatureFiles& files) {
   const std::vector<std::string> outputs = ParseNameList(FLAGS_outputs);
-  GuessOptions options;
-  if (!outputs.empty()) options.output = outputs.front();
-  options.output_flag = "--outputs";
-  const ModelSpec model =
-      FLAGS_saved_model.empty()
-          ? MakeModelSpec(FLAGS_graph, "", "")
-          : MakeModelSpec(FLAGS_saved_model, FLAGS_saved_model_tags,
-                          FLAGS_signature);
-  return GuessJobDataset({model}, ParseNameList(FLAGS_data), options);
-}
-
-absl::StatusOr<DatasetSpec> ReadDeclaration() {
-  if (GuessesDeclaration()) return GuessDeclaration();
-  REQUANT_ASSIGN_OR_RETURN(
-      DatasetSpec dataset,
-      ReadDatasetSpec(FLAGS_dataset, ParseNameList(FLAGS_data)));
+  if (files.declaration.empty()) {
+    GuessOptions options;
+    if (!outputs.empty()) options.output = outputs.front();
+    options.output_flag = "--outputs";
+    return GuessJobDataset({ModelFromFlags(files.signature)}, files.data,
+                           options);
+  }
+  REQUANT_ASSIGN_OR_RETURN(DatasetSpec dataset,
+                           ReadDatasetSpec(files.declaration, files.data));
   if (dataset.prediction().tensor().empty() && FLAGS_saved_model.empty() &&
-      ParseNameList(FLAGS_outputs).empty()) {
+      outputs.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        FLAGS_dataset,
+        files.declaration,
         " names no prediction, which is the graph's output: add prediction { "
         "tensor: \"...\" } or give --outputs"));
   }
@@ -256,14 +265,12 @@ absl::StatusOr<DatasetSpec> ReadDeclaration() {
 
 // Returns the calibration. With --ranges only its model and dataset matter, and
 // the dataset is optional.
-absl::StatusOr<CalibrateJob> JobFromFlags() {
+absl::StatusOr<CalibrateJob> JobFromFlags(const SignatureFiles& files) {
   CalibrateJob job;
-  if (!FLAGS_dataset.empty() || GuessesDeclaration()) {
-    REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), ReadDeclaration());
+  if (!files.declaration.empty() || FLAGS_ranges.empty()) {
+    REQUANT_ASSIGN_OR_RETURN(*job.mutable_dataset(), ReadDeclaration(files));
   }
-  if (FLAGS_saved_model.empty()) {
-    *job.mutable_model() = MakeModelSpec(FLAGS_graph, "", "");
-  }
+  if (FLAGS_saved_model.empty()) *job.mutable_model() = ModelFromFlags("");
   job.set_batch_size(FLAGS_batch_size);
   job.set_max_records(FLAGS_max_records);
   job.set_max_bad_records(FLAGS_max_bad_records);
@@ -293,6 +300,9 @@ struct Quantization {
   std::string ranges;
   // Descriptions for users of what was done: the table of layers.
   std::vector<std::string> notes;
+  // The graph's content, and lines on how it compares with the float graph.
+  std::string content;
+  std::string findings;
 };
 
 FloatLayerOptions LayerOptions(const Quantization& quantization) {
@@ -310,24 +320,6 @@ QuantizeParameters Parameters(FloatLayerOptions layers) {
           std::move(layers)};
 }
 
-absl::Status TakeOutputs(const Model& model, Quantization* quantization) {
-  std::vector<std::string> names = ParseNameList(FLAGS_outputs);
-  const PredictionSpec& prediction = quantization->job.dataset().prediction();
-  if (!prediction.tensor().empty()) {
-    names.insert(names.begin(), prediction.tensor());
-  }
-  std::vector<std::string>& outputs = quantization->outputs;
-  for (const std::string& name : names) {
-    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
-                             model.OutputTensor(name));
-    const std::string node(ParseTensorName(tensor).node);
-    if (std::find(outputs.begin(), outputs.end(), node) == outputs.end()) {
-      outputs.push_back(node);
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Prepare(bool may_change, Quantization* quantization,
                      GraphDef* graph) {
   const auto registry = [&] { return quantization->registry.get(); };
@@ -341,7 +333,12 @@ absl::Status Prepare(bool may_change, Quantization* quantization,
 // goes into the session. Fails, with `nothing` set, if it stays in float.
 absl::Status Take(const Model& model, GraphDef* graph,
                   Quantization* quantization) {
-  REQUANT_RETURN_IF_ERROR(TakeOutputs(model, quantization));
+  std::vector<std::string> names = ParseNameList(FLAGS_outputs);
+  const PredictionSpec& prediction = quantization->job.dataset().prediction();
+  if (!prediction.tensor().empty()) {
+    names.insert(names.begin(), prediction.tensor());
+  }
+  REQUANT_ASSIGN_OR_RETURN(quantization->outputs, OutputNodes(model, names));
   quantization->before = SizeOf(*graph);
   // A SavedModel's session has the graph of its file.
   const bool may_change = SavedModelDirectory(model.path()).empty();
@@ -468,46 +465,27 @@ absl::Status Quantize(Quantization* quantization) {
 }
 
 absl::Status Write(const Quantization& quantization) {
-  REQUANT_ASSIGN_OR_RETURN(const std::string graph,
-                           SerializeGraph(quantization.graph));
   std::vector<FileToWrite> files;
   if (!FLAGS_ranges_output.empty()) {
     files.push_back({FLAGS_ranges_output, [&](int fd) {
                        return WriteAll(fd, quantization.ranges);
                      }});
   }
-  files.push_back({FLAGS_output, [&](int fd) { return WriteAll(fd, graph); }});
+  files.push_back({FLAGS_output,
+                   [&](int fd) { return WriteAll(fd, quantization.content); }});
   return WriteFilesAtomically(files);
-}
-
-// Returns the command that compares the two graphs on records that the user
-// must name, or "" if it is not known how to read them.
-std::string EvaluateCommand(const DatasetSpec& dataset) {
-  if (FLAGS_dataset.empty() && !GuessesDeclaration()) return "";
-  std::vector<std::string> words = {"requant evaluate",
-                                    "--graph=" + ShellQuoted(FLAGS_output),
-                                    "--baseline=" + ShellQuoted(FLAGS_graph)};
-  if (!FLAGS_dataset.empty()) {
-    words.push_back("--dataset=" + ShellQuoted(FLAGS_dataset));
-  }
-  words.push_back("--data=RECORDS");
-  const std::vector<std::string> outputs = ParseNameList(FLAGS_outputs);
-  if (dataset.prediction().tensor().empty() ||
-      (GuessesDeclaration() && !outputs.empty())) {
-    words.push_back("--output=" + ShellQuoted(outputs.front()));
-  }
-  return absl::StrJoin(words, " ");
 }
 
 std::string ResultText(const Quantization& quantization) {
   const GraphSize after = SizeOf(quantization.graph);
   std::string text = absl::StrCat(Printable(FLAGS_output), ": ",
                                   GraphSizeSummary(quantization.before, after));
-  const std::string command = EvaluateCommand(quantization.job.dataset());
-  if (!command.empty()) {
+  if (!FLAGS_dataset.empty() || FLAGS_ranges.empty()) {
     absl::StrAppend(
-        &text,
-        "; to verify it, on RECORDS that it was not calibrated on: ", command);
+        &text, "; to verify it, on RECORDS that it was not calibrated on: ",
+        EvaluateCommand({FLAGS_output, FLAGS_dataset, FLAGS_graph},
+                        quantization.job.dataset().prediction(),
+                        ParseNameList(FLAGS_outputs)));
   }
   if (after.bytes > quantization.before.bytes) {
     absl::StrAppend(&text,
@@ -534,7 +512,7 @@ void Print(const Quantization& quantization) {
         &text, "nothing pays here: ", Printable(quantization.prepared.nothing),
         "; ", Printable(FLAGS_output), " is the float graph as it was\n");
   } else {
-    absl::StrAppend(&text, ResultText(quantization));
+    absl::StrAppend(&text, quantization.findings, ResultText(quantization));
     // A run prints this at its end, and its record must suit other machines.
     if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
   }
@@ -542,26 +520,28 @@ void Print(const Quantization& quantization) {
 }
 
 absl::StatusOr<int> WorkOnSavedModel() {
-  const std::vector<std::string> tags = SplitList(FLAGS_saved_model_tags);
   ServableJob job;
   job.saved_model = FLAGS_saved_model;
-  job.tags = {tags.begin(), tags.end()};
-  job.signature = FLAGS_signature;
-  REQUANT_ASSIGN_OR_RETURN(job.settings, JobFromFlags());
+  for (auto& tag : SplitList(FLAGS_saved_model_tags)) job.tags.insert(tag);
+  REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureFiles> files,
+                           FilesBySignature(ModelFromFlags(FLAGS_signature),
+                                            ParseNameList(FLAGS_dataset),
+                                            ParseNameList(FLAGS_data)));
+  job.signature = files[0].signature;
+  REQUANT_ASSIGN_OR_RETURN(job.settings, JobFromFlags(files[0]));
+  for (size_t i = 1; i < files.size(); ++i) {
+    REQUANT_ASSIGN_OR_RETURN(job.others[files[i].signature],
+                             ReadDeclaration(files[i]));
+  }
   job.parameters = Parameters({{},
                                ParseNameList(FLAGS_excluded_ops),
                                ParseNameList(FLAGS_excluded_nodes)});
   job.target = FLAGS_output;
   job.overwrite = FLAGS_overwrite;
-  job.dataset = FLAGS_dataset;
+  job.dataset = files[0].declaration;
   REQUANT_ASSIGN_OR_RETURN(const MadeServable made, MakeServable(job));
   StartReport();
-  REQUANT_RETURN_IF_ERROR(
-      made.writer == nullptr ? WriteGraph(made.graph, FLAGS_output,
-                                          absl::EndsWith(FLAGS_output, ".pbtxt")
-                                              ? GraphFormat::kText
-                                              : GraphFormat::kBinary)
-                             : made.writer->Commit());
+  REQUANT_RETURN_IF_ERROR(made.Write(FLAGS_output));
   const bool text = FLAGS_format == "text";
   std::fputs((text ? made.text : made.json).c_str(), stdout);
   if (text && !IsPartOfRun() && Ops() == "legacy") {
@@ -580,14 +560,34 @@ void SetIsolation(IsolationOptions* isolation) {
 absl::StatusOr<int> Work() {
   if (!FLAGS_saved_model.empty()) return WorkOnSavedModel();
   Quantization quantization;
-  REQUANT_ASSIGN_OR_RETURN(quantization.job, JobFromFlags());
+  REQUANT_ASSIGN_OR_RETURN(
+      quantization.job,
+      JobFromFlags({"", FLAGS_dataset, ParseNameList(FLAGS_data)}));
   std::vector<std::string> inputs = FilesOf(quantization.job.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
-  const std::vector<std::string> ranges = ParseNameList(FLAGS_ranges);
-  inputs.insert(inputs.end(), ranges.begin(), ranges.end());
+  for (const auto& path : ParseNameList(FLAGS_ranges)) inputs.push_back(path);
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
+  SignatureRecords records;
+  if (FLAGS_ranges.empty()) {
+    const bool exact =
+        !gflags::GetCommandLineFlagInfoOrDie("max_records").is_default;
+    REQUANT_ASSIGN_OR_RETURN(records, HoldBack(exact, &quantization.job));
+  }
   REQUANT_RETURN_IF_ERROR(Quantize(&quantization));
+  REQUANT_ASSIGN_OR_RETURN(quantization.content,
+                           SerializeGraph(quantization.graph));
+  // The runner verifies what is part of a run.
+  if (FLAGS_ranges.empty() && quantization.prepared.nothing.empty() &&
+      !IsPartOfRun()) {
+    quantization.findings =
+        IsForThisMachine()
+            ? CheckGraph(quantization.content, quantization.job,
+                         ParseNameList(FLAGS_outputs), records,
+                         {FLAGS_output, FLAGS_dataset, FLAGS_graph})
+            : "not compared with the float graph: this CPU sums otherwise "
+              "than those that it is for\n";
+  }
   StartReport();
   REQUANT_RETURN_IF_ERROR(Write(quantization));
   Print(quantization);

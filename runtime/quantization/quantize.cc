@@ -13,7 +13,7 @@
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/status_macros.h"
-#include "runtime/session/model.h"
+#include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "transforms/pipeline.h"
 #include "transforms/pipeline_parser.h"
@@ -64,6 +64,20 @@ absl::StatusOr<std::string> MemoryFile(std::string_view content) {
   }
   REQUANT_RETURN_IF_ERROR(WriteAll(fd, content));
   return absl::StrCat("/proc/self/fd/", fd);
+}
+
+absl::StatusOr<std::vector<std::string>> OutputNodes(
+    const Model& model, const std::vector<std::string>& names) {
+  std::vector<std::string> nodes;
+  for (const std::string& name : names) {
+    REQUANT_ASSIGN_OR_RETURN(const std::string tensor,
+                             model.OutputTensor(name));
+    const std::string node(ParseTensorName(tensor).node);
+    if (std::find(nodes.begin(), nodes.end(), node) == nodes.end()) {
+      nodes.push_back(node);
+    }
+  }
+  return nodes;
 }
 
 absl::Status QuantizeGraph(const QuantizeParameters& parameters,

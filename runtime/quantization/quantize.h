@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "runtime/session/model.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/float_layer.h"
 #include "transforms/registry.h"
@@ -29,6 +30,10 @@ struct QuantizeParameters {
 // Returns the path of an anonymous file with this content, for readers that
 // take a path. It exists as long as this process.
 absl::StatusOr<std::string> MemoryFile(std::string_view content);
+
+// Returns the nodes that make the outputs `names`, each once.
+absl::StatusOr<std::vector<std::string>> OutputNodes(
+    const Model& model, const std::vector<std::string>& names);
 
 // Runs quantize_static and quantize_embeddings on the graph. Nodes of
 // `without_ranges` stay float too; nodes to exclude that are not in the graph

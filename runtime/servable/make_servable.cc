@@ -44,6 +44,10 @@ absl::Status CheckGraphFile(const ServableJob& job) {
   std::vector<std::string> inputs = FilesOf(files);
   const std::vector<std::string> data = FilesOf(job.settings.dataset());
   inputs.insert(inputs.end(), data.begin(), data.end());
+  for (const auto& [signature, dataset] : job.others) {
+    const std::vector<std::string> more = FilesOf(dataset);
+    inputs.insert(inputs.end(), more.begin(), more.end());
+  }
   if (!job.dataset.empty()) inputs.push_back(job.dataset);
   REQUANT_RETURN_IF_ERROR(CheckDistinct(inputs, {job.target}));
   return CheckWritable(job.target);
@@ -68,10 +72,11 @@ absl::Status CompleteDataset(const FrozenModel& model,
       absl::StrJoin(keys, ", ")));
 }
 
-// Returns the records of `signature`, and of the other signatures whose inputs
-// the same records have. Several that are equal count once.
+// Returns the records of `signature`, of `others`, and of further signatures
+// whose inputs the first records have. Several that are equal count once.
 absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
     const FrozenModel& model, const std::string& signature,
+    const std::map<std::string, DatasetSpec>& others,
     const CalibrateJob& settings) {
   const DatasetSpec& dataset = settings.dataset();
   std::vector<SignatureRecords> records;
@@ -79,6 +84,13 @@ absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
       records.emplace_back(),
       DivideRecords(signature, dataset, settings.max_records(),
                     settings.max_bad_records()));
+  for (auto [key, own] : others) {
+    REQUANT_RETURN_IF_ERROR(CompleteDataset(
+        model, key, absl::StrCat("the declaration for ", key), &own));
+    REQUANT_ASSIGN_OR_RETURN(records.emplace_back(),
+                             DivideRecords(key, own, settings.max_records(),
+                                           settings.max_bad_records()));
+  }
   for (const auto& [key, other] : model.signatures) {
     const bool known = absl::c_any_of(records, [&](const auto& part) {
       return SameMessage(model.signatures.at(part.signature), other);
@@ -187,6 +199,13 @@ std::string NotesText(const std::vector<std::string>& notes) {
 
 }  // namespace
 
+absl::Status MadeServable::Write(const std::string& target) const {
+  if (writer != nullptr) return writer->Commit();
+  return WriteGraph(graph, target,
+                    absl::EndsWith(target, ".pbtxt") ? GraphFormat::kText
+                                                     : GraphFormat::kBinary);
+}
+
 absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   if (IsGraphFile(job.target)) REQUANT_RETURN_IF_ERROR(CheckGraphFile(job));
   MadeServable made;
@@ -195,6 +214,11 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   REQUANT_ASSIGN_OR_RETURN(model, FreezeSignatures(job.saved_model, job.tags));
   REQUANT_ASSIGN_OR_RETURN(const std::string signature,
                            ChooseSignature(model, job.signature));
+  if (job.others.count(signature) > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "there are two sets of records for the signature \"", signature,
+        "\": --data=", signature, "=FILES says for which one records are"));
+  }
   CalibrateJob settings = job.settings;
   REQUANT_RETURN_IF_ERROR(CompleteDataset(model, signature, job.dataset,
                                           settings.mutable_dataset()));
@@ -205,7 +229,7 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
                                  job.parameters.target, job.parameters.ops}));
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
-                           RecordsOf(model, signature, settings));
+                           RecordsOf(model, signature, job.others, settings));
   const int64_t bytes_before = SizeOf(model.frozen.graph).bytes;
   std::vector<std::string> notes;
   REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));

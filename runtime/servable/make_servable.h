@@ -3,11 +3,13 @@
 
 // Takes a SavedModel through all steps to an eight-bit SavedModel.
 
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "runtime/datasets/dataset.pb.h"
 #include "runtime/quantization/quantize.h"
 #include "runtime/servable/servable.h"
 #include "runtime/servable/write_servable.h"
@@ -24,6 +26,8 @@ struct ServableJob {
   std::string signature;
   // The dataset, how many records at most are calibrated on, and the like.
   CalibrateJob settings;
+  // Records for further signatures.
+  std::map<std::string, DatasetSpec> others;
   // The declaration's name, for messages.
   std::string dataset;
   // The graph's outputs are added.
@@ -45,6 +49,9 @@ struct MadeServable {
   std::string text;
   // The same as a JSON object: for programs.
   std::string json;
+
+  // Commits the SavedModel, or writes the graph's file `target`.
+  absl::Status Write(const std::string& target) const;
 };
 
 // If no layer is worth quantizing, the float model is written, and the text

@@ -157,6 +157,23 @@ absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
   return records;
 }
 
+absl::StatusOr<SignatureRecords> TakeRecords(const DatasetSpec& dataset,
+                                             int64_t calibrated,
+                                             int64_t held_back,
+                                             int64_t max_bad_records) {
+  SignatureRecords records;
+  records.dataset = dataset;
+  // 0 stays, and means all.
+  records.calibrated = calibrated;
+  if (calibrated == 0) return records;
+  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
+  REQUANT_ASSIGN_OR_RETURN(
+      const int64_t count,
+      CountRecords(dataset, calibrated + held_back, max_bad_records));
+  records.held_back = std::max<int64_t>(0, count - calibrated);
+  return records;
+}
+
 absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
                                               const SignatureRecords& records,
                                               const CalibrateJob& settings,
@@ -186,16 +203,22 @@ absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
                                                 const std::string& candidate,
                                                 const SignatureRecords& records,
                                                 const CalibrateJob& settings) {
+  ModelSpec model;
+  model.set_signature(records.signature);
+  for (const std::string& tag : original.tags) model.add_tags(tag);
+  ModelSpec baseline = model;
+  model.set_path(candidate);
+  baseline.set_path(original.directory);
+  return CompareModels(baseline, model, records, settings);
+}
+
+absl::StatusOr<EvaluateResult> CompareModels(const ModelSpec& original,
+                                             const ModelSpec& candidate,
+                                             const SignatureRecords& records,
+                                             const CalibrateJob& settings) {
   EvaluateOptions options;
-  options.model.set_path(candidate);
-  options.model.set_signature(records.signature);
-  options.baseline.emplace();
-  options.baseline->set_path(original.directory);
-  options.baseline->set_signature(records.signature);
-  for (const std::string& tag : original.tags) {
-    options.model.add_tags(tag);
-    options.baseline->add_tags(tag);
-  }
+  options.model = candidate;
+  options.baseline = original;
   options.dataset = records.dataset;
   options.batch_size = settings.batch_size();
   options.max_bad_records = settings.max_bad_records();

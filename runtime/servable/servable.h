@@ -70,6 +70,13 @@ absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                                                int64_t most,
                                                int64_t max_bad_records);
 
+// Takes exactly the first `calibrated` records for calibration, or all of them
+// if it is 0, and up to `held_back` of those after them for verification.
+absl::StatusOr<SignatureRecords> TakeRecords(const DatasetSpec& dataset,
+                                             int64_t calibrated,
+                                             int64_t held_back,
+                                             int64_t max_bad_records);
+
 // Calibrates what one signature computes of the frozen graph. `settings` has
 // the batch size and the like. Of the wanted shapes, only those that the
 // signature computes are filled in.
@@ -84,6 +91,12 @@ absl::StatusOr<EvaluateResult> CompareSignature(const FrozenModel& original,
                                                 const std::string& candidate,
                                                 const SignatureRecords& records,
                                                 const CalibrateJob& settings);
+
+// Runs `candidate` and `original` on the records that were held back.
+absl::StatusOr<EvaluateResult> CompareModels(const ModelSpec& original,
+                                             const ModelSpec& candidate,
+                                             const SignatureRecords& records,
+                                             const CalibrateJob& settings);
 
 }  // namespace requant
 

@@ -1,7 +1,11 @@
 #include "runtime/servable/servable.h"
 
+#include "absl/strings/str_join.h"
 #include "base/testing/testing.h"
 #include "runtime/datasets/dataset_spec.h"
+#include "runtime/servable/check_graph.h"
+#include "runtime/servable/signature_files.h"
+#include "tensorflow/core/protobuf/saved_model.pb.h"
 
 namespace requant::servable_test {
 namespace {
@@ -44,6 +48,41 @@ TEST_F(ServableTest, HoldsRecordsBack) {
   EXPECT_EQ(Divided(1, 1000), std::make_pair(int64_t{1}, int64_t{0}));
 }
 
+TEST_F(ServableTest, CalibratesOnExactlyAsManyRecordsAsAskedFor) {
+  const auto divided = [&](int count, int64_t records) {
+    CalibrateJob job;
+    *job.mutable_dataset() = Dataset(count);
+    job.set_max_records(records);
+    const auto parts = HoldBack(/*exact=*/true, &job);
+    EXPECT_OK(parts);
+    EXPECT_EQ(job.max_records(), records);
+    return parts->held_back;
+  };
+  EXPECT_EQ(divided(100, 90), 10);
+  EXPECT_EQ(divided(100, 100), 0);
+  EXPECT_EQ(divided(100, 200), 0);
+  EXPECT_EQ(divided(100, 0), 0);
+  EXPECT_EQ(divided(5000, 10), 4096);
+}
+
+Comparison Compared(double agreement, double points) {
+  Comparison comparison;
+  comparison.mutable_agreement()->set_share(agreement - 0.001);
+  comparison.mutable_agreement()->mutable_interval()->set_high(agreement);
+  comparison.mutable_accuracy()->set_points(points - 0.1);
+  comparison.mutable_accuracy()->mutable_interval()->set_high(points);
+  return comparison;
+}
+
+TEST(LossWarning, IsForWhatIsCertainAndUnusual) {
+  EXPECT_EQ(LossWarning(Comparison()), "");
+  EXPECT_EQ(LossWarning(Compared(0.991, -0.4)), "");
+  EXPECT_THAT(LossWarning(Compared(0.989, 0.1)),
+              testing::HasSubstr("agrees with the float one on 98.80 %"));
+  EXPECT_THAT(LossWarning(Compared(0.999, -0.6)),
+              testing::HasSubstr("loses 0.70 points"));
+}
+
 SignatureDef SignatureOf(const std::vector<std::string>& inputs,
                          const std::string& output,
                          tensorflow::DataType type = tensorflow::DT_FLOAT) {
@@ -77,6 +116,40 @@ TEST_F(ServableTest, TakesOneFileForAllSignaturesWhoseInputsItHas) {
   EXPECT_EQ(encode->prediction().tensor(), "code");
   EXPECT_FALSE(DatasetForSignature(model, "draw", dataset).has_value());
   EXPECT_FALSE(DatasetForSignature(model, "name", dataset).has_value());
+}
+
+TEST_F(ServableTest, GroupsFilesBySignature) {
+  tensorflow::SavedModel saved_model;
+  auto* meta = saved_model.add_meta_graphs();
+  meta->mutable_meta_info_def()->add_tags("serve");
+  for (const char* key : {"classify", "encode"}) {
+    (*meta->mutable_signature_def())[key] = SignatureOf({"x"}, "scores");
+  }
+  folder_.Write("model/saved_model.pb", saved_model.SerializeAsString());
+  const std::string odd = folder_.Write("day=1.csv", "x\n");
+  ModelSpec model;
+  model.set_path(folder_.Path("model"));
+  const auto grouped = [&](const std::vector<std::string>& declarations,
+                           const std::vector<std::string>& data) {
+    std::string text;
+    const auto files = FilesBySignature(model, declarations, data);
+    if (!files.ok()) return std::string(files.status().message());
+    for (const SignatureFiles& part : *files) {
+      absl::StrAppend(&text, part.signature, "(", part.declaration, " ",
+                      absl::StrJoin(part.data, " "), ")");
+    }
+    return text;
+  };
+  EXPECT_EQ(grouped({"d"}, {"a", odd}), absl::StrCat("(d a ", odd, ")"));
+  EXPECT_EQ(grouped({}, {"a/b=1", "encode=b", "c"}), "( a/b=1)encode( b c)");
+  EXPECT_EQ(grouped({"encode=d"}, {"classify=a", "encode=b=1"}),
+            "encode(d b=1)classify( a)");
+  model.set_signature("classify");
+  EXPECT_EQ(grouped({}, {"encode=a", "classify=b"}), "classify( b)encode( a)");
+  EXPECT_THAT(grouped({}, {"encod=a"}),
+              testing::HasSubstr("no signature \"encod\" (did you mean "
+                                 "\"encode\"?); it has classify, encode"));
+  EXPECT_THAT(grouped({"d", "e"}, {}), testing::HasSubstr("same signature"));
 }
 
 TEST_F(ServableTest, ChoosesASignature) {

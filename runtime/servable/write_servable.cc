@@ -23,6 +23,7 @@
 #include "graph/saved_model/saved_model_writer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluation_report.h"
+#include "runtime/servable/check_graph.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
 #include "transforms/layers/quantized_weights.h"
@@ -134,6 +135,8 @@ absl::Status ServableWriter::WriteAndCompare(
     REQUANT_ASSIGN_OR_RETURN(
         served.comparison,
         CompareSignature(model_, folder_->path(), part, settings));
+    const std::string warning = LossWarning(served.comparison->comparison());
+    if (!warning.empty()) SayWarning(warning);
   }
   REQUANT_RETURN_IF_ERROR(WriteWarmUp(folder_->path(), requests));
   return WriteFileAtomically(folder_->path() + "/README.md", ReadmeText());

@@ -171,7 +171,7 @@ class NamedMixedLayers : public NamedData {
 TEST_F(NamedMixedLayers, AreQuantizedAndVerifiedWithoutADeclaration) {
   ASSERT_THAT(RunIn(folder_, "runtime/quantize_model",
                     {"--graph=named.pb", "--data=train.npz", "--output=q.pb"}),
-              AllOf(Prints("calibrated on 500 records\n",
+              AllOf(Prints("calibrated on 400 records\n",
                            "requant evaluate --graph=q.pb --baseline=named.pb "
                            "--data=RECORDS\n"),
                     Warns("train.npz is read as NumPy arrays")));

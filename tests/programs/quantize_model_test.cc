@@ -67,7 +67,7 @@ class QuantizeModel : public testing::Test {
 
 TEST_F(QuantizeModel, PrintsTheLayersTheSizesAndTheCommandThatVerifies) {
   ASSERT_THAT(Quantize(),
-              Prints("calibrated on 2000 records\n",
+              Prints("calibrated on 1600 records\n",
                      "quantizes 7 of 8 MatMuls for the target \"any\"",
                      "head/logits/MatMul", "match/MatMul", " kB (-",
                      absl::StrCat("requant evaluate --graph=",
@@ -86,8 +86,37 @@ TEST_F(QuantizeModel, SaysHowToServeItUnlessItIsPartOfARun) {
   unsetenv("REQUANT_PROGRESS_FD");
 }
 
+TEST_F(QuantizeModel, ComparesOnRecordsThatItWasNotCalibratedOn) {
+  EXPECT_THAT(Quantize(), Prints("calibrated on 1600 records\n",
+                                 absl::StrCat(" against ", kGraph,
+                                              ", 400 records:\n  accuracy "),
+                                 "\n  agreement 9"));
+  EXPECT_THAT(Quantize({"--max_records=1500"}),
+              Prints("calibrated on 1500 records\n", ", 500 records:\n"));
+  for (const char* records : {"--max_records=2000", "--max_records=0"}) {
+    EXPECT_THAT(Quantize({records}),
+                Prints("calibrated on 2000 records\n",
+                       "not compared with the float graph: there are no "
+                       "records after those"));
+  }
+}
+
+TEST_F(QuantizeModel, DoesNotCompareWhereSumsMaySaturate) {
+  setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+  EXPECT_THAT(Quantize({"--target=vnni"}),
+              Prints("not compared with the float graph: this CPU sums "));
+  EXPECT_THAT(Quantize(), Prints("\n  agreement 9"));
+  unsetenv("ONEDNN_MAX_CPU_ISA");
+}
+
+TEST_F(QuantizeModel, WarnsOfALossThatIsUnusual) {
+  EXPECT_THAT(Quantize(), Prints(Not(HasSubstr("worse than usual"))));
+  EXPECT_THAT(Quantize({"--method=percentile", "--value_percentile=51"}),
+              Warns("worse than usual: requant evaluate --layer_records"));
+}
+
 TEST_F(QuantizeModel, WritesWhatCalibrateAndTransformWouldTogether) {
-  ASSERT_THAT(Quantize(), Exits(0));
+  ASSERT_THAT(Quantize({"--max_records=2000"}), Exits(0));
   ASSERT_THAT(RunProgram("runtime/calibrate_graph",
                          {absl::StrCat("--graph=", kGraph),
                           absl::StrCat("--dataset=", kDataset),
@@ -113,7 +142,8 @@ TEST_F(QuantizeModel, KeepsTheRangesForTheNextTime) {
   const std::string first = folder_.Read("q.pb");
   ASSERT_THAT(Run({"--ranges=" + folder_.Path("kept.ranges"),
                    "--outputs=head/probabilities"}),
-              Prints(Not(HasSubstr("calibrated on"))));
+              Prints(AllOf(Not(HasSubstr("calibrated on")),
+                           Not(HasSubstr(" against ")))));
   EXPECT_TRUE(folder_.Read("q.pb") == first);
 }
 

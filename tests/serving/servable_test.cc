@@ -220,6 +220,51 @@ TEST_F(Servable, WritesTheSameBytesTwice) {
   }
 }
 
+TEST_F(Servable, CalibratesEachSignatureOnItsOwnRecords) {
+  const std::string records = folder_->Read("two_signatures/data.jsonl");
+  const Words lines = absl::StrSplit(records, '\n', absl::SkipEmpty());
+  const auto half = [&](const std::string& name, int first, int count) {
+    const Words part(lines.begin() + first, lines.begin() + first + count);
+    return folder_->Write("two_signatures/" + name, absl::StrJoin(part, "\n"));
+  };
+  const std::string classify = half("classify.jsonl", 0, 400);
+  const std::string encode = half("encode.jsonl", 400, 200);
+  const std::string declaration =
+      folder_->Path("two_signatures/data.textproto");
+  const std::string output = folder_->Path("two_signatures/own");
+  const auto quantize = [&](const Words& more) {
+    return RunProgram(
+        kQuantize,
+        Joined({"--saved_model=" + folder_->Path("two_signatures/model"),
+                "--output=" + output},
+               more));
+  };
+  ASSERT_THAT(
+      quantize({"--dataset=classify=" + declaration,
+                "--data=classify=" + classify, "--data=encode=" + encode}),
+      Prints("signature \"classify\": calibrated on 320 records, "
+             "compared on 80 others",
+             "signature \"encode\": calibrated on 160 records, "
+             "compared on 40 others"));
+  EXPECT_THAT(RunProgram(kCheckServing, {output}),
+              Prints("3 answers as when it was made"));
+  fs::remove_all(output);
+  EXPECT_THAT(quantize({"--data=classify=" + classify, "--data=encod=e.jsonl"}),
+              Fails("did you mean \"encode\"?"));
+  EXPECT_THAT(quantize({"--dataset=classify=" + declaration,
+                        "--dataset=" + declaration}),
+              Fails("declarations for the same signature"));
+  EXPECT_FALSE(fs::exists(output));
+}
+
+TEST_F(Servable, WritesNothingWhenTheDiskIsFull) {
+  const SmallDisk disk(folder_->Path("disk"), "size=64k");
+  if (!disk.mounted()) GTEST_SKIP() << "may not mount a small disk";
+  EXPECT_THAT(Quantize("resnet", "../disk/versions/1"),
+              Fails("No space left on device"));
+  EXPECT_TRUE(fs::is_empty(disk.path()));
+}
+
 TEST_F(Servable, WritesAGraphWhenTheNameSaysSo) {
   EXPECT_THAT(Quantize("resnet", "int8.pb"), Prints("int8.pb"));
   EXPECT_OK(ReadGraph(folder_->Path("resnet/int8.pb")).status());
@@ -297,7 +342,11 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
               Fails("did you mean \"serving_default\"?"));
   EXPECT_THAT(
       Quantize("tabular", "no", {"--data=" + folder_->Path("resnet/data.npz")}),
-      Exits(1));
+      Fails("resnet/data.npz"));
+  EXPECT_THAT(
+      Quantize("tabular", "no",
+               {"--dataset=", "--data=" + folder_->Path("resnet/data.npz")}),
+      Fails("no column \"age\""));
   EXPECT_THAT(
       Quantize("tabular", "no", {"--saved_model=" + folder_->Path("resnet")}),
       Fails("is not a SavedModel"));

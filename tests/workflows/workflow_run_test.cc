@@ -116,6 +116,11 @@ TEST_F(WorkflowRun, LeavesThePublishedFilesAndTheReport) {
     EXPECT_TRUE(fs::exists(Made(name))) << name;
   }
   EXPECT_THAT(first_->out, HasSubstr("PASSED"));
+  // Only these two are benchmarked; the SavedModel is judged after them.
+  EXPECT_THAT(first_->out, HasSubstr("\nfuse against optimize\n"));
+  EXPECT_THAT(RunProgram("runtime/check_serving",
+                         {Made("final_int8_wide_deep_saved_model")}),
+              Prints("as when it was made"));
   EXPECT_THAT(RunProgram(kRequant, {"verify", Made("manifest.json")}),
               Exits(0));
 }

@@ -100,14 +100,16 @@ Tensor RunOn(const GraphDef& graph, const Feeds& feeds,
   return MustRunGraph(graph, feeds, {fetch})[0];
 }
 
-const std::vector<std::string> kObserved = {"concat", "embedded", "numbers",
-                                            "r0",     "r1",       "logits"};
+const std::vector<std::string> kObserved = {
+    "concat", "embedded", "more", "numbers", "n0", "n1",
+    "n2",     "n3",       "n4",   "r0",      "r1", "logits"};
 
 // Returns the ranges that "requant calibrate" finds for the graph.
 RangeTable Calibrate(const GraphDef& graph, bool with_moments = true) {
   RangeTable table;
   const Feeds feeds = Records(2000, 7);
   for (const std::string& name : kObserved) {
+    if (!HasNode(graph, name)) continue;
     const Tensor tensor = RunOn(graph, feeds, name);
     const int64_t channels = tensor.dim_size(1);
     const absl::Span<const float> values(tensor.flat<float>().data(),
@@ -215,6 +217,72 @@ TEST_F(QuantizeStatic, RepeatsColumnsWithLargeWeights) {
   EXPECT_GT(ConstNamed(split, "w0_qint8_const").dim_size(0), kInputs0);
   EXPECT_EQ(ConstNamed(plain, "w0_qint8_const").dim_size(0), kInputs0);
   EXPECT_LT(ErrorOf(split), 0.7 * ErrorOf(plain));
+}
+
+// In an estimator's graph each number is a tensor of its own, here also before
+// and after the embeddings.
+TEST_F(QuantizeStatic, KeepsCopiesOfNumbersInSeparateTensorsApart) {
+  const double error = ErrorOf(Quantize());
+  const Tensor weights = ConstNamed(graph_, "w0");
+  graph_ = WithNodes(TowerGraph(), R"(
+    axes = int32{1}
+    columns = Unpack(numbers) T=float num=5 axis=1
+    n0 = ExpandDims(columns, axes) T=float Tdim=int32
+    n1 = ExpandDims(columns:1, axes) T=float Tdim=int32
+    n2 = ExpandDims(columns:2, axes) T=float Tdim=int32
+    n3 = ExpandDims(columns:3, axes) T=float Tdim=int32
+    n4 = ExpandDims(columns:4, axes) T=float Tdim=int32
+    concat = ConcatV2(n0, n1, embedded, n2, n3, n4, axis) T=float Tidx=int32 N=6
+  )");
+  Tensor moved(DT_FLOAT, weights.shape());
+  for (int k = 0; k < kInputs0; ++k) {
+    const int number = k - kTables * kDimension;
+    const int to = number < 0 ? k + 2 : number < 2 ? number : k;
+    for (int j = 0; j < kHidden0; ++j) {
+      moved.matrix<float>()(to, j) = weights.matrix<float>()(k, j);
+    }
+  }
+  *MutableNode(&graph_, "w0") = MakeConst("w0", moved);
+  table_ = Calibrate(graph_);
+  const GraphDef quantized = Quantize();
+  EXPECT_LT(ErrorOf(quantized), 1.1 * error);
+  const Tensor codes = ConstNamed(quantized, "w0_qint8_const");
+  const auto matrix = codes.matrix<tensorflow::qint8>();
+  ASSERT_GE(matrix.dimension(0), kInputs0 + kNumbers);
+  for (int number = 0; number < kNumbers; ++number) {
+    EXPECT_NEAR(matrix(number, 0).value, matrix(number + kNumbers, 0).value, 2);
+  }
+  // All of them are scaled and quantized at once.
+  EXPECT_THAT(NodesOf(quantized, "QuantizeV2"), SizeIs(2));
+}
+
+// Finer steps for a table that is hardly narrower than the others cost more
+// accuracy, in the weights, than they gain.
+TEST_F(QuantizeStatic, GivesTablesThatAreNearlyAlikeOneRange) {
+  const auto maxima = [&](double scale) {
+    graph_ = WithNodes(TowerGraph(), R"(
+      more_rows = GatherNd(more_tables, ids) Tparams=float Tindices=int64
+      more = Reshape(more_rows, flat) T=float Tshape=int32
+      concat = ConcatV2(embedded, more, numbers, axis) T=float Tidx=int32 N=3
+    )");
+    *graph_.add_node() = MakeConst(
+        "more_tables", Random({kTables, kRows, kDimension}, 0.1 * scale, 8));
+    *MutableNode(&graph_, "w0") = MakeConst(
+        "w0", Random({kInputs0 + kTables * kDimension, kHidden0}, 0.15, 2));
+    table_ = Calibrate(graph_);
+    const GraphDef quantized = Quantize();
+    EXPECT_LT(ErrorOf(quantized), 0.03) << scale;
+    std::vector<float> maxima;
+    for (const std::string block : {"embedded", "more"}) {
+      maxima.push_back(ScalarNamed(
+          quantized,
+          NodeNamed(quantized, "m0_eightbit_quantize_" + block).input(2)));
+    }
+    return maxima;
+  };
+  const std::vector<float> alike = maxima(0.8), unlike = maxima(0.1);
+  EXPECT_EQ(alike[0], alike[1]);
+  EXPECT_LT(unlike[1], 0.2 * unlike[0]);
 }
 
 TEST_F(QuantizeStatic, RoundsWeightsByWhatTheCalibrationKnows) {

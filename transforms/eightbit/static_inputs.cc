@@ -33,6 +33,9 @@ constexpr int64_t kMostOwnColumns = 256;
 // Ranges per column must lower the expected squared error to this share.
 constexpr double kWorthwhile = 0.5;
 
+// Blocks at least as wide as this share of the widest may get one range.
+constexpr double kAlikeWidth = 0.5;
+
 // How many columns may be added, as a share of the existing ones.
 constexpr double kMostAddedShare = 0.25;
 
@@ -65,18 +68,6 @@ std::string FullName(const NodeOutput& output) {
   return absl::StrCat(output.node->name(), ":", output.port);
 }
 
-// Returns the constant table whose rows `tensor` holds, or nullptr.
-const NodeDef* TableOf(const GraphIndex& index, const std::string& tensor) {
-  const NodeDef* node = MakerOfValues(index, tensor);
-  if (node == nullptr || (node->op() != "GatherNd" &&
-                          node->op() != "GatherV2" && node->op() != "Gather")) {
-    return nullptr;
-  }
-  const NodeOutput table = TensorSource(index, *node, 0);
-  return table.node != nullptr && table.node->op() == "Const" ? table.node
-                                                              : nullptr;
-}
-
 Tensor RowOf(const std::vector<float>& values) {
   Tensor row(DT_FLOAT, {1, static_cast<int64_t>(values.size())});
   std::copy(values.begin(), values.end(), row.flat<float>().data());
@@ -98,21 +89,26 @@ absl::Status CheckWidth(const std::string& tensor, const RangeEntry* entry,
 
 }  // namespace
 
-// Neighbouring columns of an input that are quantized together.
+// Columns of an input that are quantized together.
 struct StaticInputs::Block {
   std::string tensor;
+  // The first of the columns, which are neighbours unless `sources` has them.
   int64_t first = 0;
   int64_t width = 0;
+  std::vector<int> sources;
   // Set for a block that is already quantized; the rest is unused then.
   const InputCodes* codes = nullptr;
   // The range of all columns; includes zero.
   double min = 0, max = 0;
   // The range of each column, if the ranges are known and not too many.
   std::vector<double> column_mins, column_maxs;
-  // Whether columns have ranges of their own, and one number for each column.
-  bool own_columns = false;
+  // One number for each column, once columns are to have these ranges.
   std::vector<int> copies;
 
+  bool own_columns() const { return !copies.empty() && !column_mins.empty(); }
+  int source(int64_t k) const {
+    return sources.empty() ? static_cast<int>(first + k) : sources[k];
+  }
   double step() const { return (max - min) / 255; }
   double column_step(int64_t k) const {
     return (column_maxs[k] - column_mins[k]) / 255;
@@ -211,7 +207,7 @@ std::vector<StaticInputs::Block> StaticInputs::FindBlocks(
 
 absl::StatusOr<bool> StaticInputs::AddTableRange(const std::string& tensor,
                                                  Block* block) const {
-  const NodeDef* table = TableOf(builder_->index(), tensor);
+  const NodeDef* table = GatheredTable(builder_->index(), tensor);
   if (table == nullptr) return false;
   REQUANT_ASSIGN_OR_RETURN(const Tensor values, ConstValue(*table));
   if (values.dtype() != DT_FLOAT || values.NumElements() == 0) return false;
@@ -324,12 +320,12 @@ PlannedColumn StaticInputs::PlannedColumnOf(
   return column;
 }
 
-void StaticInputs::PlanBlocks(const RangeEntry* whole,
-                              const std::vector<const FloatLayer*>& layers,
-                              std::vector<Block>* blocks) const {
+ColumnPlan StaticInputs::PlanOf(const RangeEntry* whole,
+                                const std::vector<const FloatLayer*>& layers,
+                                const std::vector<Block>& blocks) const {
   std::vector<PlannedColumn> plain, own;
   bool any_own = false;
-  for (const Block& block : *blocks) {
+  for (const Block& block : blocks) {
     for (int64_t k = 0; k < block.width; ++k) {
       PlannedColumn column = PlannedColumnOf(whole, layers, block, k);
       plain.push_back(column);
@@ -341,7 +337,6 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
       own.push_back(column);
     }
   }
-  if (!any_own) return;
   ColumnPlanOptions options;
   options.outputs = 0;
   for (const FloatLayer* layer : layers) {
@@ -349,20 +344,88 @@ void StaticInputs::PlanBlocks(const RangeEntry* whole,
   }
   options.levels = options_.weight_levels;
   const double before = PlanColumns(plain, options).expected_error;
+  if (!any_own) return {{}, before};
   options.least_copies = kLeastCopies;
   options.most_added = static_cast<int>(own.size() * kMostAddedShare);
-  const ColumnPlan plan = PlanColumns(own, options);
-  if (plan.expected_error > kWorthwhile * before) return;
+  ColumnPlan plan = PlanColumns(own, options);
+  if (plan.expected_error > kWorthwhile * before) return {{}, before};
+  return plan;
+}
+
+void StaticInputs::PlanBlocks(const std::string& prefix,
+                              const RangeEntry* whole,
+                              const std::vector<const FloatLayer*>& layers,
+                              std::vector<Block>* blocks) {
+  ColumnPlan plan = PlanOf(whole, layers, *blocks);
+  if (blocks->size() > 1) {
+    std::vector<Block> alike = WithCommonRange(*blocks);
+    ColumnPlan other = PlanOf(whole, layers, alike);
+    if (other.expected_error < plan.expected_error) {
+      plan = std::move(other);
+      *blocks = std::move(alike);
+    }
+  }
+  if (plan.copies.empty()) return;
   auto copies = plan.copies.begin();
   for (Block& block : *blocks) {
     block.copies.assign(copies, copies + block.width);
-    block.own_columns = !block.column_mins.empty();
     copies += block.width;
+  }
+  JoinOwnColumns(prefix, blocks);
+  const int most_added = static_cast<int>(plan.copies.size() * kMostAddedShare);
+  for (Block& block : *blocks) {
     const int most = *absl::c_max_element(block.copies);
-    if (block.own_columns && (most - 1) * block.width <= options.most_added) {
+    if (block.own_columns() && (most - 1) * block.width <= most_added) {
       block.copies.assign(block.width, most);
     }
   }
+}
+
+std::vector<StaticInputs::Block> StaticInputs::WithCommonRange(
+    std::vector<Block> blocks) {
+  double widest = 0, min = 0, max = 0;
+  for (const Block& block : blocks) {
+    if (block.column_mins.empty()) widest = std::max(widest, block.step());
+  }
+  std::vector<Block*> alike;
+  for (Block& block : blocks) {
+    if (!block.column_mins.empty() || block.step() < kAlikeWidth * widest) {
+      continue;
+    }
+    alike.push_back(&block);
+    min = std::min(min, block.min);
+    max = std::max(max, block.max);
+  }
+  for (Block* block : alike) {
+    block->min = min;
+    block->max = max;
+  }
+  return blocks;
+}
+
+void StaticInputs::JoinOwnColumns(const std::string& prefix,
+                                  std::vector<Block>* blocks) {
+  const auto is_own = [](const Block& block) { return block.own_columns(); };
+  const auto first = absl::c_find_if(*blocks, is_own);
+  if (absl::c_count_if(*blocks, is_own) < 2) return;
+  Block joined;
+  std::vector<std::string> tensors;
+  for (const Block& block : *blocks) {
+    if (!block.own_columns()) continue;
+    tensors.push_back(AsInput(block.tensor));
+    joined.width += block.width;
+    for (int64_t k = 0; k < block.width; ++k) {
+      joined.sources.push_back(block.source(k));
+      joined.column_mins.push_back(block.column_mins[k]);
+      joined.column_maxs.push_back(block.column_maxs[k]);
+      joined.copies.push_back(block.copies[k]);
+    }
+  }
+  joined.tensor =
+      AddConcat(prefix, prefix + "_own_columns", tensors, DT_FLOAT) + ":0";
+  *first = std::move(joined);
+  blocks->erase(std::remove_if(first + 1, blocks->end(), is_own),
+                blocks->end());
 }
 
 std::string StaticInputs::AddConcat(const std::string& prefix,
@@ -417,7 +480,7 @@ InputCodes StaticInputs::AddColumns(const std::string& prefix,
       scales.push_back(static_cast<float>(1 / step));
       shifts.push_back(
           static_cast<float>(offset - block.column_mins[k] / step));
-      codes.columns.push_back({static_cast<int>(block.first + k),
+      codes.columns.push_back({block.source(k),
                                block.column_mins[k] - offset * step, step,
                                copies});
     }
@@ -454,7 +517,7 @@ InputCodes StaticInputs::AddBlock(const std::string& prefix, const Block& block,
   }
   InputCodes codes;
   double min = block.min, max = block.max;
-  if (block.own_columns) {
+  if (block.own_columns()) {
     codes = AddColumns(prefix, block);
     // They are already scaled to codes.
     min = 0;
@@ -511,7 +574,8 @@ absl::StatusOr<InputCodes> StaticInputs::CodesOf(
   for (Block& block : blocks) {
     REQUANT_RETURN_IF_ERROR(SetRange(whole, &block));
   }
-  PlanBlocks(whole, united != nullptr ? united->layers : layers, &blocks);
+  PlanBlocks(prefix, whole, united != nullptr ? united->layers : layers,
+             &blocks);
   std::vector<std::string> tensors;
   InputCodes codes;
   codes.width = width;

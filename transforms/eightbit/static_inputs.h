@@ -4,9 +4,12 @@
 // Turns float inputs of layers into quint8 tensors with constant ranges.
 //
 // An input that is concatenated is quantized block by block, and the codes are
-// concatenated: each block has a range of its own. If there are few columns,
-// such as the numeric ones of a model with embeddings, each may have a range of
-// its own and be repeated where that is worthwhile (ColumnPlan).
+// concatenated: each block has a range of its own, or one in common with
+// blocks about as wide where that makes the expected error smaller. (Finer
+// steps make larger codes, by which the errors of the weights are multiplied.)
+// If there are few columns, such as the numeric ones of a model with
+// embeddings, each may have a range of its own and be repeated where that is
+// worthwhile (ColumnPlan).
 
 #include <cstdint>
 #include <memory>
@@ -105,9 +108,17 @@ class StaticInputs {
   static PlannedColumn PlannedColumnOf(
       const RangeEntry* whole, const std::vector<const FloatLayer*>& layers,
       const Block& block, int64_t k);
-  void PlanBlocks(const RangeEntry* whole,
+  // Has no copies if no block's columns are to have ranges of their own.
+  ColumnPlan PlanOf(const RangeEntry* whole,
+                    const std::vector<const FloatLayer*>& layers,
+                    const std::vector<Block>& blocks) const;
+  static std::vector<Block> WithCommonRange(std::vector<Block> blocks);
+  void PlanBlocks(const std::string& prefix, const RangeEntry* whole,
                   const std::vector<const FloatLayer*>& layers,
-                  std::vector<Block>* blocks) const;
+                  std::vector<Block>* blocks);
+  // Joins the blocks whose columns have ranges of their own, so that the copies
+  // of a column are kept apart also where it is the only one of its block.
+  void JoinOwnColumns(const std::string& prefix, std::vector<Block>* blocks);
   std::string AddConcat(const std::string& prefix, const std::string& name,
                         std::vector<std::string> tensors,
                         tensorflow::DataType type);

@@ -72,6 +72,17 @@ NodeDef* MakerOfValues(const GraphIndex& index, std::string_view tensor) {
   return node;
 }
 
+const NodeDef* GatheredTable(const GraphIndex& index, std::string_view tensor) {
+  const NodeDef* node = MakerOfValues(index, tensor);
+  if (node == nullptr || (node->op() != "GatherNd" &&
+                          node->op() != "GatherV2" && node->op() != "Gather")) {
+    return nullptr;
+  }
+  const NodeOutput table = TensorSource(index, *node, 0);
+  return table.node != nullptr && table.node->op() == "Const" ? table.node
+                                                              : nullptr;
+}
+
 int64_t IntegerAttribute(const NodeDef& node, const std::string& name) {
   const auto found = node.attr().find(name);
   return found == node.attr().end() ? 0 : found->second.i();

@@ -40,6 +40,10 @@ NodeOutput TensorSource(const GraphIndex& index,
 tensorflow::NodeDef* MakerOfValues(const GraphIndex& index,
                                    std::string_view tensor);
 
+// Returns the constant table whose rows `tensor` holds, or nullptr.
+const tensorflow::NodeDef* GatheredTable(const GraphIndex& index,
+                                         std::string_view tensor);
+
 // Return an attribute's value, or the given default if the node lacks it; for
 // integers, which are masks, that is 0.
 int64_t IntegerAttribute(const tensorflow::NodeDef& node,

@@ -192,6 +192,10 @@ RunSummary SummaryOf(const RunRecord& record,
   for (int i = 0; i < record.stage_size(); ++i) {
     const VerificationRecord& verification = record.stage(i).verification();
     if (!verification.result().has_comparison()) continue;
+    if (summary.stage >= 0 && figures[summary.stage].benchmark.has_value() &&
+        !figures[i].benchmark.has_value()) {
+      continue;
+    }
     summary.stage = i;
     summary.baseline = verification.baseline();
   }

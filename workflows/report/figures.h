@@ -43,8 +43,9 @@ struct StageFigures {
 // Returns figures for each stage, in the record's order.
 std::vector<StageFigures> FiguresOfStages(const RunRecord& record);
 
-// A run's result: the last stage that was compared with a baseline, and that
-// baseline. Stages are indices into the record's, or -1 for none.
+// A run's result: the last stage that was compared with a baseline, one that
+// was also benchmarked if there is any, and that baseline. Stages are indices
+// into the record's, or -1 for none.
 struct RunSummary {
   int stage = -1;
   // Also -1 if the baseline is a file.
