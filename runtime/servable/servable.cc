@@ -40,6 +40,16 @@ std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   return nodes;
 }
 
+// Returns how many good records there are, but no more than `most`.
+absl::StatusOr<int64_t> ReadAndCount(const DatasetSpec& dataset, int64_t most,
+                                     int64_t max_bad_records) {
+  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
+  BatchOptions options;
+  options.max_records = most;
+  options.max_bad_records = max_bad_records;
+  return CountRecords(dataset, options, ReportAlive);
+}
+
 }  // namespace
 
 absl::StatusOr<FrozenModel> FreezeSignatures(
@@ -143,12 +153,8 @@ absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                                                const DatasetSpec& dataset,
                                                int64_t most,
                                                int64_t max_bad_records) {
-  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
-  BatchOptions options;
-  options.max_records = 2 * most;
-  options.max_bad_records = max_bad_records;
   REQUANT_ASSIGN_OR_RETURN(const int64_t count,
-                           CountRecords(dataset, options, ReportAlive));
+                           ReadAndCount(dataset, 2 * most, max_bad_records));
   SignatureRecords records;
   records.signature = signature;
   records.dataset = dataset;
@@ -166,10 +172,9 @@ absl::StatusOr<SignatureRecords> TakeRecords(const DatasetSpec& dataset,
   // 0 stays, and means all.
   records.calibrated = calibrated;
   if (calibrated == 0) return records;
-  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
   REQUANT_ASSIGN_OR_RETURN(
       const int64_t count,
-      CountRecords(dataset, calibrated + held_back, max_bad_records));
+      ReadAndCount(dataset, calibrated + held_back, max_bad_records));
   records.held_back = std::max<int64_t>(0, count - calibrated);
   return records;
 }
