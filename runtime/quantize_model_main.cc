@@ -29,6 +29,7 @@
 #include "graph/diff.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
@@ -38,6 +39,7 @@
 #include "runtime/datasets/guess_dataset.h"
 #include "runtime/quantization/quantize.h"
 #include "runtime/servable/make_servable.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
@@ -88,10 +90,15 @@ DEFINE_string(target, "any",
               "the CPU that the model is for: any (safe everywhere), avx2, "
               "avx512, vnni, avx_vnni, amx, or host (what this machine is; "
               "requant doctor says which)");
-DEFINE_string(ops, "",
-              "portable: any process of TensorFlow 2.21 runs the graph; "
-              "legacy: TensorFlow's older int8 ops, for which oneDNN must be "
-              "turned on; empty: portable for a SavedModel, else legacy");
+DEFINE_string(
+    ops, "",
+    "portable: any process of TensorFlow 2.17 or later runs the graph; "
+    "legacy: TensorFlow's older int8 ops, for which oneDNN must be "
+    "turned on; empty: portable for a SavedModel, else legacy");
+DEFINE_string(target_tensorflow, "",
+              "the version of TensorFlow that is to run the model, such as "
+              "2.15: only operations and attributes that it has are used, "
+              "which before 2.17 means --ops=legacy; empty: 2.21");
 DEFINE_string(method, "mse",
               "how ranges are chosen: minmax, percentile or mse");
 DEFINE_double(value_percentile, 99.99,
@@ -160,7 +167,9 @@ std::string Target() {
 
 std::string Ops() {
   if (!FLAGS_ops.empty()) return FLAGS_ops;
-  return FLAGS_saved_model.empty() ? "legacy" : "portable";
+  if (FLAGS_saved_model.empty()) return "legacy";
+  if (FLAGS_target_tensorflow.empty()) return "portable";
+  return OpsForTensorFlow(FLAGS_target_tensorflow, "").value_or("");
 }
 
 // Returns what is wrong with the flags about ranges, or "".
@@ -201,6 +210,10 @@ std::string UsageError() {
     }
   }
   if (FLAGS_output.empty()) return "--output is missing";
+  if (!FLAGS_target_tensorflow.empty()) {
+    const auto ops = OpsForTensorFlow(FLAGS_target_tensorflow, Ops());
+    if (!ops.ok()) return std::string(ops.status().message());
+  }
   if (Ops() != "portable" && Ops() != "legacy") {
     return "--ops is portable or legacy";
   }
@@ -552,6 +565,7 @@ absl::StatusOr<int> WorkOnSavedModel() {
   job.target = FLAGS_output;
   job.overwrite = FLAGS_overwrite;
   job.dataset = FLAGS_dataset;
+  job.tensorflow = FLAGS_target_tensorflow;
   REQUANT_ASSIGN_OR_RETURN(const MadeServable made, MakeServable(job));
   StartReport();
   REQUANT_RETURN_IF_ERROR(
@@ -585,6 +599,11 @@ absl::StatusOr<int> Work() {
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
   REQUANT_RETURN_IF_ERROR(Quantize(&quantization));
+  if (!FLAGS_target_tensorflow.empty()) {
+    StripDefaultValues(&quantization.graph);
+    REQUANT_RETURN_IF_ERROR(
+        CheckTensorFlow(FLAGS_target_tensorflow, quantization.graph));
+  }
   StartReport();
   REQUANT_RETURN_IF_ERROR(Write(quantization));
   Print(quantization);
