@@ -32,7 +32,6 @@
 #include "runtime/servable/write_servable.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
@@ -51,7 +50,6 @@ DEFINE_double(timeout, 300, "give up after this many seconds; 0 means never");
 namespace requant {
 namespace {
 
-using tensorflow::GraphDef;
 using tensorflow::MetaGraphDef;
 using tensorflow::Tensor;
 
@@ -100,49 +98,57 @@ std::string Difference(const Tensor& recorded, const Tensor& answer) {
                          difference, largest);
 }
 
-// Fails if a variable of the environment, the CPU or the version of TensorFlow
-// is not what the model needs. TensorFlow's library is opened.
-absl::Status CheckNeeds(const std::string& directory,
-                        const MetaGraphDef& meta) {
-  const GraphDef& graph = meta.graph_def();
-  if (QuantizedMatMuls(graph) > 0) {
-    const std::string cap = UsersIsaCap().empty() ? CachedOneDnnIsaCap() : "";
-    if (!cap.empty()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "set ONEDNN_MAX_CPU_ISA=", cap, " before TensorFlow loads: this ",
-          "machine advertises instructions that oneDNN cannot use here, and ",
-          directory, " would die of them"));
-    }
-    const auto rule = WeightRuleOf(TargetOf(meta));
-    if (rule.ok() && *rule == WeightRule::kAnyCode &&
-        QuantizationTarget(ProbeCpu(), UsersIsaCap()) != "vnni") {
-      return absl::FailedPreconditionError(absl::StrCat(
-          directory, " was quantized with --target=", TargetOf(meta),
-          ", for CPUs with VNNI or AMX; ",
-          UsersIsaCap().empty() ? "this CPU has neither"
-                                : "ONEDNN_MAX_CPU_ISA keeps oneDNN from both",
-          ", so that sums may saturate: quantize it with --target=any"));
-    }
+// Fails if oneDNN cannot compute the model's products on this CPU, or not
+// exactly.
+absl::Status CheckCpu(const std::string& directory, const MetaGraphDef& meta) {
+  if (QuantizedMatMuls(meta.graph_def()) == 0) return absl::OkStatus();
+  const std::string users_cap = UsersIsaCap(), cap = CachedOneDnnIsaCap();
+  if (cap != users_cap) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "set ONEDNN_MAX_CPU_ISA=", cap,
+        " before TensorFlow loads: this machine advertises instructions that "
+        "it does not run, and ",
+        directory, " would die of them"));
   }
+  const std::string target = TargetOf(meta);
+  const auto rule = WeightRuleOf(target);
+  if (!rule.ok() || *rule != WeightRule::kAnyCode ||
+      QuantizationTarget(ProbeCpu(), users_cap) == "vnni") {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      directory, " was quantized with --target=", target,
+      ", for CPUs with VNNI or AMX; ",
+      users_cap.empty() ? "this CPU has neither"
+                        : "ONEDNN_MAX_CPU_ISA keeps oneDNN from both",
+      ", so that sums may saturate: quantize it with --target=any"));
+}
+
+// Fails if this TensorFlow, or the one asked for, lacks something that the
+// model has, or would have it with a variable set. Opens TensorFlow's library.
+absl::Status CheckOperations(const std::string& directory,
+                             const MetaGraphDef& meta) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
-  for (const auto& op : meta.meta_info_def().stripped_op_list().op()) {
+  const auto& info = meta.meta_info_def();
+  for (const auto& op : info.stripped_op_list().op()) {
     if (tensorflow::OpRegistry::Global()->LookUp(op.name()) != nullptr) {
       continue;
     }
-    return absl::FailedPreconditionError(absl::StrCat(
-        directory, " has the operation ", op.name(), ", which TensorFlow ",
-        REQUANT_TENSORFLOW_VERSION, " lacks; it was made with TensorFlow ",
-        meta.meta_info_def().tensorflow_version()));
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " has the operation ", Printable(op.name()),
+                     ", which TensorFlow ", REQUANT_TENSORFLOW_VERSION,
+                     " lacks; it was made with TensorFlow ",
+                     Printable(info.tensorflow_version())));
   }
-  if (NeedsOneDnn(graph) && !tensorflow::IsMKLEnabled()) {
+  if (NeedsOneDnn(meta.graph_def()) && !tensorflow::IsMKLEnabled()) {
     return absl::FailedPreconditionError(absl::StrCat(
         "set TF_ENABLE_ONEDNN_OPTS=1 before TensorFlow loads: ", directory,
-        " has operations that exist only while oneDNN is turned on; --ops="
-        "portable makes a model that needs no variable"));
+        " has operations that exist only while oneDNN is turned on; "
+        "--ops=portable makes a model that needs no variable"));
   }
   return FLAGS_target_tensorflow.empty()
              ? absl::OkStatus()
-             : CheckTensorFlow(FLAGS_target_tensorflow, graph);
+             : CheckTensorFlow(FLAGS_target_tensorflow, meta.graph_def());
 }
 
 // Runs one request. Fails if an answer is not as it was recorded.
@@ -185,8 +191,9 @@ absl::StatusOr<int> Work(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(path));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<WarmUpRequest> requests,
                            ReadWarmUp(directory));
-  REQUANT_ASSIGN_OR_RETURN(MetaGraphDef meta, ReadSavedModel(directory));
-  REQUANT_RETURN_IF_ERROR(CheckNeeds(directory, meta));
+  REQUANT_ASSIGN_OR_RETURN(const MetaGraphDef meta, ReadSavedModel(directory));
+  REQUANT_RETURN_IF_ERROR(CheckCpu(directory, meta));
+  REQUANT_RETURN_IF_ERROR(CheckOperations(directory, meta));
   int answers = 0;
   for (const WarmUpRequest& request : requests) {
     REQUANT_RETURN_IF_ERROR(CheckRequest(directory, request));

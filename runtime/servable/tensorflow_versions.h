@@ -31,8 +31,8 @@ absl::Status CheckTensorFlow(const std::string& version,
 // turned on.
 bool NeedsOneDnn(const tensorflow::GraphDef& graph);
 
-// Returns sentences about the versions of TensorFlow that run the graph and
-// what must be in their environment. The same holds for attributes.
+// Returns a sentence or two about the versions of TensorFlow that run the graph
+// and what must be in their environment. Attributes are as for CheckTensorFlow.
 std::string RequirementsText(const tensorflow::GraphDef& graph);
 
 }  // namespace requant
