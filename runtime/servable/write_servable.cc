@@ -35,6 +35,14 @@ namespace {
 // What the written model's meta_graph_version begins with.
 constexpr std::string_view kTarget = "requant --target=";
 
+// Returns a phrase on the CPUs on which the sums are right.
+std::string CpusText(const std::string& target) {
+  const auto rule = WeightRuleOf(target);
+  return rule.ok() && *rule == WeightRule::kAnyCode
+             ? "those with VNNI or AMX only; elsewhere sums may saturate"
+             : "every x86-64 CPU";
+}
+
 // The number of records in a request to warm up with.
 constexpr int64_t kWarmUpRecords = 4;
 
@@ -47,13 +55,6 @@ std::string Megabytes(int64_t bytes) {
 std::string TargetOf(const tensorflow::MetaGraphDef& meta) {
   std::string_view version = meta.meta_info_def().meta_graph_version();
   return absl::ConsumePrefix(&version, kTarget) ? std::string(version) : "";
-}
-
-std::string CpusText(const std::string& target) {
-  const auto rule = WeightRuleOf(target);
-  return rule.ok() && *rule == WeightRule::kAnyCode
-             ? "those with VNNI or AMX only; elsewhere sums may saturate"
-             : "every x86-64 CPU";
 }
 
 absl::StatusOr<std::unique_ptr<ServableWriter>> ServableWriter::Open(

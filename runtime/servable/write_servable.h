@@ -41,10 +41,8 @@ struct ServedSignature {
 };
 
 // Returns the parameter "target" that a model was quantized with, or "" if it
-// does not say so. CpusText is a phrase on the CPUs on which its sums are
-// right.
+// does not say so.
 std::string TargetOf(const tensorflow::MetaGraphDef& meta);
-std::string CpusText(const std::string& target);
 
 class ServableWriter {
  public:
