@@ -9,16 +9,9 @@
 # CPUs that TARGET names (any). Files stay in .requant/figures (or
 # FIGURES_FOLDER), the peer in .requant/peers (or PEERS_FOLDER).
 set -euo pipefail
-root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+# shellcheck source=benchmarks/wide_deep.sh
+source "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/wide_deep.sh"
 folder=${FIGURES_FOLDER:-$root/.requant/figures}
-model=$root/workflows/wide_deep
-programs=$root/bazel-bin
-output=head/predictions/probabilities
-
-records() { # FILE SPLIT ROWS
-  "$programs/runtime/datasets/dataset" synthesize --split="$2" --rows="$3" --format=preprocessed \
-    --ranges="$model/ranges.json" --output="$1" >/dev/null
-}
 
 "$root/requant" setup
 (cd "$root" && bazel build --ui_event_filters=-info --noshow_progress //:programs //benchmarks:int8_benchmark) >&2
@@ -28,14 +21,7 @@ export FP32=$folder/fp32.pb CALIBRATION=$folder/calibration.tfrecords INT8=$fold
 records "$CALIBRATION" train 10000
 records "$folder/eval.tfrecords" eval 200000
 
-# Steps 2 to 4 of the recipe.
-"$programs/graph/freeze_graph" --input_saved_model_dir="$model/model" --output_graph="$folder/frozen.pb" \
-  --output_node_names=$output >/dev/null
-"$programs/transforms/transform_graph" --in_graph="$folder/frozen.pb" --out_graph="$folder/tidy.pb" --outputs=$output \
-  --transforms='strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) fold_constants(ignore_errors=true)' \
-  >/dev/null
-"$programs/transforms/featurecolumn_graph_optimization" --input-graph "$folder/tidy.pb" --output-graph "$FP32" \
-  --output-nodes $output --wide_and_deep_large_ds True >/dev/null
+float_graph "$folder"
 
 PEER_PYTHON=$("$root/benchmarks/peers/install.sh" ${PEERS_FOLDER:+"$PEERS_FOLDER"})
 export PEER_PYTHON PEER_SCRIPT=$root/benchmarks/peers/quantize.py

@@ -17,26 +17,40 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/message_text.h"
+#include "base/process/machine.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
+#include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
+#include "graph/tensorflow_library.h"
+#include "runtime/quantization/quantize.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "runtime/servable/warm_up.h"
+#include "runtime/servable/write_servable.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
+#include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/tensor.h"
 #include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
+#include "tensorflow/core/util/util.h"
+#include "transforms/layers/quantized_weights.h"
 
 DEFINE_double(tolerance, 0.02,
               "how much a value may differ from the recorded one, as a share "
               "of the output's largest value");
+DEFINE_string(target_tensorflow, "",
+              "also check that this version of TensorFlow, such as 2.15, has "
+              "all that the model needs; the request runs in 2.21");
 DEFINE_double(timeout, 300, "give up after this many seconds; 0 means never");
 
 namespace requant {
 namespace {
 
+using tensorflow::MetaGraphDef;
 using tensorflow::Tensor;
 
 const char* const kProgram = ProgramName();
@@ -49,11 +63,13 @@ ProgramHelp Help() {
       "it is, runs the requests in its assets.extra, and compares the answers "
       "with those recorded when it was made. Run it where, and as, your server "
       "runs.";
-  help.usage = "$0 my_model_int8/1";
+  help.usage =
+      "$0 my_model_int8/1\n"
+      "$0 my_model_int8/1 --target_tensorflow=2.17";
   help.flag_files = {__FILE__};
   help.footer =
-      "Exit code: 0 the answers are right, 1 they are not or there are none, "
-      "2 usage.";
+      "Exit code: 0 the answers are right, 1 they are not, there are none, or "
+      "something that the model needs is missing here, 2 usage.";
   return help;
 }
 
@@ -80,6 +96,59 @@ std::string Difference(const Tensor& recorded, const Tensor& answer) {
   if (difference <= FLAGS_tolerance * largest) return "";
   return absl::StrFormat("differs by up to %.3g, of values up to %.3g",
                          difference, largest);
+}
+
+// Fails if oneDNN cannot compute the model's products on this CPU, or not
+// exactly.
+absl::Status CheckCpu(const std::string& directory, const MetaGraphDef& meta) {
+  if (QuantizedMatMuls(meta.graph_def()) == 0) return absl::OkStatus();
+  const std::string users_cap = UsersIsaCap(), cap = CachedOneDnnIsaCap();
+  if (cap != users_cap) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "set ONEDNN_MAX_CPU_ISA=", cap,
+        " before TensorFlow loads: this machine advertises instructions that "
+        "it does not run, and ",
+        directory, " would die of them"));
+  }
+  const std::string target = TargetOf(meta);
+  const auto rule = WeightRuleOf(target);
+  if (!rule.ok() || *rule != WeightRule::kAnyCode ||
+      QuantizationTarget(ProbeCpu(), users_cap) == "vnni") {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      directory, " was quantized with --target=", target,
+      ", for CPUs with VNNI or AMX; ",
+      users_cap.empty() ? "this CPU has neither"
+                        : "ONEDNN_MAX_CPU_ISA keeps oneDNN from both",
+      ", so that sums may saturate: quantize it with --target=any"));
+}
+
+// Fails if this TensorFlow, or the one asked for, lacks something that the
+// model has, or would have it with a variable set. Opens TensorFlow's library.
+absl::Status CheckOperations(const std::string& directory,
+                             const MetaGraphDef& meta) {
+  REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
+  const auto& info = meta.meta_info_def();
+  for (const auto& op : info.stripped_op_list().op()) {
+    if (tensorflow::OpRegistry::Global()->LookUp(op.name()) != nullptr) {
+      continue;
+    }
+    return absl::FailedPreconditionError(
+        absl::StrCat(directory, " has the operation ", Printable(op.name()),
+                     ", which TensorFlow ", REQUANT_TENSORFLOW_VERSION,
+                     " lacks; it was made with TensorFlow ",
+                     Printable(info.tensorflow_version())));
+  }
+  if (NeedsOneDnn(meta.graph_def()) && !tensorflow::IsMKLEnabled()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "set TF_ENABLE_ONEDNN_OPTS=1 before TensorFlow loads: ", directory,
+        " has operations that exist only while oneDNN is turned on; "
+        "--ops=portable makes a model that needs no variable"));
+  }
+  return FLAGS_target_tensorflow.empty()
+             ? absl::OkStatus()
+             : CheckTensorFlow(FLAGS_target_tensorflow, meta.graph_def());
 }
 
 // Runs one request. Fails if an answer is not as it was recorded.
@@ -122,6 +191,9 @@ absl::StatusOr<int> Work(const std::string& path) {
   REQUANT_ASSIGN_OR_RETURN(const std::string directory, FindSavedModel(path));
   REQUANT_ASSIGN_OR_RETURN(const std::vector<WarmUpRequest> requests,
                            ReadWarmUp(directory));
+  REQUANT_ASSIGN_OR_RETURN(const MetaGraphDef meta, ReadSavedModel(directory));
+  REQUANT_RETURN_IF_ERROR(CheckCpu(directory, meta));
+  REQUANT_RETURN_IF_ERROR(CheckOperations(directory, meta));
   int answers = 0;
   for (const WarmUpRequest& request : requests) {
     REQUANT_RETURN_IF_ERROR(CheckRequest(directory, request));
@@ -135,8 +207,9 @@ absl::StatusOr<int> Work(const std::string& path) {
                      "requant quantize --saved_model writes some"));
   }
   StartReport();
-  std::printf("%s: %s as when it was made, in this environment\n",
-              Printable(path).c_str(), CountText(answers, "answer").c_str());
+  std::printf("%s: %s as when it was made, in this environment\n%s\n",
+              Printable(path).c_str(), CountText(answers, "answer").c_str(),
+              RequirementsText(meta.graph_def()).c_str());
   return kExitOk;
 }
 
@@ -153,6 +226,10 @@ int Main(int argc, char** argv) {
   if (!(FLAGS_tolerance >= 0)) {
     return ReportUsage(kProgram, "--tolerance must be at least 0");
   }
+  if (!FLAGS_target_tensorflow.empty()) {
+    const auto known = OpsForTensorFlow(FLAGS_target_tensorflow, "");
+    if (!known.ok()) return ReportUsage(kProgram, known.status().message());
+  }
   IsolationOptions isolation;
   isolation.program = kProgram;
   isolation.arguments.assign(argv + 1, argv + argc);
@@ -160,14 +237,7 @@ int Main(int argc, char** argv) {
   isolation.graph = GraphLimits();
   isolation.graph->has_flags = false;
   isolation.stock_environment = true;
-  const int code =
-      RunIsolated(isolation, [&] { return Work(positional.front()); });
-  const std::string needed = ServingVariables();
-  if (code == kExitFailed && !needed.empty()) {
-    Say(kProgram, absl::StrCat("on this machine set ", needed,
-                               " before TensorFlow loads, and try again"));
-  }
-  return code;
+  return RunIsolated(isolation, [&] { return Work(positional.front()); });
 }
 
 }  // namespace

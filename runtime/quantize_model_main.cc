@@ -24,6 +24,7 @@
 #include "base/text/printable.h"
 #include "graph/diff.h"
 #include "graph/graph_io.h"
+#include "graph/saved_model/saved_model_file.h"
 #include "ranges/range_choice.h"
 #include "ranges/range_table.h"
 #include "runtime/calibration/calibrate.h"
@@ -35,6 +36,7 @@
 #include "runtime/servable/check_graph.h"
 #include "runtime/servable/make_servable.h"
 #include "runtime/servable/signature_files.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
 #include "runtime/session/model.h"
@@ -90,10 +92,15 @@ DEFINE_string(target, "any",
               "the CPU that the model is for: any (safe everywhere), avx2, "
               "avx512, vnni, avx_vnni, amx, or host (what this machine is; "
               "requant doctor says which)");
-DEFINE_string(ops, "",
-              "portable: any process of TensorFlow 2.21 runs the graph; "
-              "legacy: TensorFlow's older int8 ops, for which oneDNN must be "
-              "turned on; empty: portable for a SavedModel, else legacy");
+DEFINE_string(
+    ops, "",
+    "portable: any process of TensorFlow 2.17 or later runs the graph; "
+    "legacy: TensorFlow's older int8 ops, for which oneDNN must be "
+    "turned on; empty: portable for a SavedModel, else legacy");
+DEFINE_string(target_tensorflow, "",
+              "the version of TensorFlow that is to run the model, such as "
+              "2.15: only operations and attributes that it has are used, "
+              "which before 2.17 means --ops=legacy; empty: 2.21");
 DEFINE_string(method, "mse",
               "how ranges are chosen: minmax, percentile or mse");
 DEFINE_double(value_percentile, 99.99,
@@ -173,7 +180,9 @@ bool IsForThisMachine() {
 
 std::string Ops() {
   if (!FLAGS_ops.empty()) return FLAGS_ops;
-  return FLAGS_saved_model.empty() ? "legacy" : "portable";
+  if (FLAGS_saved_model.empty()) return "legacy";
+  if (FLAGS_target_tensorflow.empty()) return "portable";
+  return OpsForTensorFlow(FLAGS_target_tensorflow, "").value_or("");
 }
 
 // Returns what is wrong with the flags about ranges, or "".
@@ -217,6 +226,10 @@ std::string UsageError() {
   if (FLAGS_format != "text" &&
       (FLAGS_format != "json" || FLAGS_saved_model.empty())) {
     return "--format is text, or json with --saved_model";
+  }
+  if (!FLAGS_target_tensorflow.empty()) {
+    const auto ops = OpsForTensorFlow(FLAGS_target_tensorflow, Ops());
+    if (!ops.ok()) return std::string(ops.status().message());
   }
   if (Ops() != "portable" && Ops() != "legacy") {
     return "--ops is portable or legacy";
@@ -539,6 +552,7 @@ absl::StatusOr<int> WorkOnSavedModel() {
   job.target = FLAGS_output;
   job.overwrite = FLAGS_overwrite;
   job.dataset = files[0].declaration;
+  job.tensorflow = FLAGS_target_tensorflow;
   REQUANT_ASSIGN_OR_RETURN(const MadeServable made, MakeServable(job));
   StartReport();
   REQUANT_RETURN_IF_ERROR(made.Write(FLAGS_output));
@@ -575,6 +589,11 @@ absl::StatusOr<int> Work() {
     REQUANT_ASSIGN_OR_RETURN(records, HoldBack(exact, &quantization.job));
   }
   REQUANT_RETURN_IF_ERROR(Quantize(&quantization));
+  if (!FLAGS_target_tensorflow.empty()) {
+    StripDefaultValues(&quantization.graph);
+    REQUANT_RETURN_IF_ERROR(
+        CheckTensorFlow(FLAGS_target_tensorflow, quantization.graph));
+  }
   REQUANT_ASSIGN_OR_RETURN(quantization.content,
                            SerializeGraph(quantization.graph));
   // The runner verifies what is part of a run.

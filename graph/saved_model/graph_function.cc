@@ -98,12 +98,16 @@ absl::StatusOr<std::string> GraphFunctionMaker::NameInBody(
   }
   int64_t port = name.port;
   for (const OpDef::ArgDef& output : op->definition->output_arg()) {
-    const auto types = TypesOfArgument(output, *node, *op->definition);
-    if (!types.has_value()) break;
-    if (port < types->count) {
+    int64_t count = 1;
+    if (IsList(output)) {
+      const auto types = TypesOfArgument(output, *node, *op->definition);
+      if (!types.has_value()) break;
+      count = types->count;
+    }
+    if (port < count) {
       return absl::StrCat(node->name(), ":", output.name(), ":", port);
     }
-    port -= types->count;
+    port -= count;
   }
   return absl::InvalidArgumentError(
       absl::StrCat("node ", node->name(), " has no output ", name.port));

@@ -73,6 +73,19 @@ TEST_F(MakeFunction, ComputesWhatTheGraphDoes) {
   EXPECT_THAT(ValuesOf(actual[0]), ElementsAre(19, 30));
 }
 
+TEST_F(MakeFunction, TakesTheDefaultsOfMissingAttributes) {
+  const GraphDef graph = GraphFromText(R"(
+      x = Placeholder dtype=float shape=<?,3>
+      shape = Shape(x) T=float
+      sum = AddV2(shape, shape) T=int32)");
+  const GraphPart part = {"f", {"x"}, {"sum"}, {}};
+  ASSERT_OK_AND_ASSIGN(const GraphFunction function, Make(graph, part));
+  const auto sums =
+      MustRunGraph(WithCall(graph, part, function),
+                   {{"x", TensorOf<float>({1, 3}, {1, 2, 3})}}, {"call"});
+  EXPECT_THAT(ValuesOf<int>(sums[0]), ElementsAre(2, 6));
+}
+
 TEST_F(MakeFunction, WaitsForNodesOfItsOwnOnly) {
   const GraphDef graph = GraphFromText(R"(
       x = Placeholder dtype=float

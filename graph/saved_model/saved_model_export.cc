@@ -459,6 +459,7 @@ absl::Status Exporter::WriteModel() {
   result_.graph_bytes = static_cast<int64_t>(graph_.ByteSizeLong());
   MetaGraphDef::MetaInfoDef* info = meta_.mutable_meta_info_def();
   *info->mutable_tags() = source_.meta_info_def().tags();
+  info->set_meta_graph_version(options_.version);
   REQUANT_ASSIGN_OR_RETURN(void* version, TensorFlowSymbol("TF_Version"));
   info->set_tensorflow_version(reinterpret_cast<const char* (*)()>(version)());
   AddOps(graph_, info);

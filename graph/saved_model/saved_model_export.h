@@ -28,6 +28,8 @@ struct ExportOptions {
   std::map<std::string, tensorflow::SignatureDef> signatures;
   // The tables that Freeze filled from files; they read the files again.
   std::vector<VocabularyNode> vocabularies;
+  // What the model says of itself, as its meta_graph_version.
+  std::string version;
   // A larger graph gets variables in place of its largest constants, as many as
   // needed. Loaders copy a graph several times, but not a variable.
   int64_t most_graph_bytes = int64_t{256} << 20;

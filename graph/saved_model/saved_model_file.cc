@@ -26,6 +26,7 @@
 #include "graph/freeze/checkpoint.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "tensorflow/core/framework/graph_def_util.h"
 #include "tensorflow/core/framework/op.h"
 #include "tensorflow/core/framework/op_def_util.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -246,6 +247,14 @@ bool AddOps(const GraphDef& graph, MetaGraphDef::MetaInfoDef* info) {
   list->Clear();
   for (auto& [name, op] : ops) list->Add(std::move(op));
   return true;
+}
+
+void StripDefaultValues(GraphDef* graph) {
+  const auto& registry = *tensorflow::OpRegistry::Global();
+  tensorflow::StripDefaultAttributes(registry, graph->mutable_node());
+  for (auto& function : *graph->mutable_library()->mutable_function()) {
+    tensorflow::StripDefaultAttributes(registry, function.mutable_node_def());
+  }
 }
 
 std::vector<std::string> TensorsOf(const TensorInfo& info) {

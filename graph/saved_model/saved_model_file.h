@@ -65,6 +65,11 @@ class SavedModelFile {
 bool AddOps(const tensorflow::GraphDef& graph,
             tensorflow::MetaGraphDef::MetaInfoDef* info);
 
+// Removes attributes that have their default values, in functions too, as
+// TensorFlow's exporter does: older versions may not know them. Requires a
+// previous LoadTensorFlow().
+void StripDefaultValues(tensorflow::GraphDef* graph);
+
 // Returns the tensors of a dense, sparse or composite value.
 std::vector<std::string> TensorsOf(const tensorflow::TensorInfo& info);
 

@@ -23,6 +23,7 @@
 #include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/formats/source_format.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "transforms/layers/coverage.h"
 #include "transforms/pipeline.h"
 #include "transforms/preparation/prepare_graph.h"
@@ -224,9 +225,9 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
                                           settings.mutable_dataset()));
   if (!IsGraphFile(job.target)) {
     REQUANT_ASSIGN_OR_RETURN(
-        made.writer, ServableWriter::Open(
-                         model, {job.target, job.overwrite, job.dataset,
-                                 job.parameters.target, job.parameters.ops}));
+        made.writer,
+        ServableWriter::Open(model, {job.target, job.overwrite, job.dataset,
+                                     job.parameters.target}));
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
                            RecordsOf(model, signature, job.others, settings));
@@ -258,6 +259,10 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   }
   const std::string coverage = CoverageText(prepared.products);
   absl::StrAppend(&made.text, Printable(coverage), "\n");
+  StripDefaultValues(&made.graph);
+  if (!job.tensorflow.empty()) {
+    REQUANT_RETURN_IF_ERROR(CheckTensorFlow(job.tensorflow, made.graph));
+  }
   if (made.writer == nullptr) {
     const int64_t bytes = SizeOf(made.graph).bytes;
     absl::StrAppendFormat(

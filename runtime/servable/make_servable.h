@@ -32,6 +32,9 @@ struct ServableJob {
   std::string dataset;
   // The graph's outputs are added.
   QuantizeParameters parameters;
+  // The version of TensorFlow, such as "2.15", that is to run the model; "" is
+  // this one.
+  std::string tensorflow;
   // A folder for the SavedModel, or a graph's file, whose name ends in .pb or
   // .pbtxt.
   std::string target;

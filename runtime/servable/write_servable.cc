@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -11,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/strip.h"
 #include "base/files/file.h"
 #include "base/json.h"
 #include "base/message_text.h"
@@ -24,6 +26,7 @@
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluation_report.h"
 #include "runtime/servable/check_graph.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/model.h"
 #include "transforms/layers/quantized_weights.h"
@@ -31,20 +34,12 @@
 namespace requant {
 namespace {
 
-constexpr char kPortableText[] =
-    "nothing needs to be set. Tried with TensorFlow 2.21, which runs it with "
-    "oneDNN turned on and off, and gives the same answers. In virtual machines "
-    "that advertise AMX but hide its tile palettes, every int8 model needs "
-    "`ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.";
-constexpr char kLegacyText[] =
-    "CPUs without VNNI need `TF_ENABLE_ONEDNN_OPTS=1` before TensorFlow loads. "
-    "Tried with TensorFlow 2.21. In virtual machines that advertise AMX but "
-    "hide its tile palettes, every int8 model needs "
-    "`ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.";
+// What the written model's meta_graph_version begins with.
+constexpr std::string_view kTarget = "requant --target=";
 
 // Returns a phrase on the CPUs on which the sums are right.
-std::string CpusText(const std::string& cpus) {
-  const auto rule = WeightRuleOf(cpus);
+std::string CpusText(const std::string& target) {
+  const auto rule = WeightRuleOf(target);
   return rule.ok() && *rule == WeightRule::kAnyCode
              ? "those with VNNI or AMX only; elsewhere sums may saturate"
              : "every x86-64 CPU";
@@ -58,6 +53,11 @@ std::string Megabytes(int64_t bytes) {
 }
 
 }  // namespace
+
+std::string TargetOf(const tensorflow::MetaGraphDef& meta) {
+  std::string_view version = meta.meta_info_def().meta_graph_version();
+  return absl::ConsumePrefix(&version, kTarget) ? std::string(version) : "";
+}
 
 absl::StatusOr<std::unique_ptr<ServableWriter>> ServableWriter::Open(
     const FrozenModel& model, const ServableRequest& request) {
@@ -122,6 +122,8 @@ absl::Status ServableWriter::WriteAndCompare(
   options.tags = model_.tags;
   options.signatures = model_.signatures;
   options.vocabularies = model_.frozen.vocabularies;
+  options.version = absl::StrCat(kTarget, request_.cpus);
+  requirements_ = RequirementsText(graph);
   SetActivity(absl::StrCat("writing ", request_.target));
   REQUANT_ASSIGN_OR_RETURN(
       exported_, ExportSavedModel(options, std::move(graph), folder_->path()));
@@ -207,13 +209,14 @@ JsonMembers ServableWriter::Members() const {
 }
 
 std::string ServableWriter::ReadmeText() const {
-  const bool portable = request_.ops == "portable";
   return absl::StrCat(
       "# ", Printable(SavedModelName(request_.target)),
       "\n\nAn eight-bit SavedModel, made from \"",
       Printable(SavedModelName(model_.directory)), "\" by ", VersionLine(),
       ".\n\n- CPUs: ", CpusText(request_.cpus),
-      "\n- Environment: ", portable ? kPortableText : kLegacyText,
+      "\n- TensorFlow and environment: ", requirements_,
+      " In virtual machines that advertise AMX but hide its tile palettes, "
+      "every int8 model needs `ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.",
       "\n- Check it where it will be served: `requant check_serving FOLDER` "
       "runs the requests in `assets.extra` and compares the answers with "
       "those recorded when it was made.\n\n## What was found\n\n```\n",

@@ -19,6 +19,7 @@
 #include "runtime/servable/servable.h"
 #include "runtime/servable/warm_up.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 
@@ -29,9 +30,8 @@ struct ServableRequest {
   // Whether a SavedModel that is there is replaced.
   bool overwrite = false;
   std::string dataset;
-  // The parameters "target" and "ops" of quantize_static.
+  // The parameter "target" of quantize_static.
   std::string cpus;
-  std::string ops;
 };
 
 // What became of one signature.
@@ -40,6 +40,10 @@ struct ServedSignature {
   // Unset if no records were held back.
   std::optional<EvaluateResult> comparison;
 };
+
+// Returns the parameter "target" that a model was quantized with, or "" if it
+// does not say so.
+std::string TargetOf(const tensorflow::MetaGraphDef& meta);
 
 class ServableWriter {
  public:
@@ -52,7 +56,8 @@ class ServableWriter {
   static absl::StatusOr<std::unique_ptr<ServableWriter>> Open(
       const FrozenModel& model, const ServableRequest& request);
 
-  // Writes the model with `graph` in place of its own, with requests to warm
+  // Writes the model with `graph`, whose attributes with default values were
+  // removed, in place of its own, with requests to warm
   // up with, and compares the two on the records that were held back.
   absl::Status Write(tensorflow::GraphDef graph,
                      const std::vector<SignatureRecords>& records,
@@ -94,6 +99,8 @@ class ServableWriter {
   const std::string made_folder_;
   std::unique_ptr<StagedFolder> folder_;
   ExportedModel exported_;
+  // Sentences on what runs it.
+  std::string requirements_;
   std::vector<ServedSignature> signatures_;
 };
 

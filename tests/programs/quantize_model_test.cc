@@ -162,6 +162,17 @@ TEST_F(QuantizeModel, TakesThisMachinesTarget) {
               Prints(testing::ContainsRegex("for the target \"(vnni|avx2)\"")));
 }
 
+TEST_F(QuantizeModel, LeavesOutDefaultValuesForAnOlderTensorFlow) {
+  ASSERT_THAT(Quantize({"--target_tensorflow=2.15"}), Exits(0));
+  const auto graph = folder_.ReadGraphFile("q.pb");
+  EXPECT_EQ(QuantizedMatMuls(graph), 7);
+  for (const auto& node : graph.node()) {
+    if (node.op() != "MatMul") continue;
+    EXPECT_EQ(node.attr().count("transpose_a"), 0u) << node.name();
+    EXPECT_EQ(node.attr().count("T"), 1u) << node.name();
+  }
+}
+
 TEST_F(QuantizeModel, RefusesWrongUsage) {
   for (const auto& [flags, message] :
        std::vector<std::pair<Words, std::string>>{
@@ -171,6 +182,9 @@ TEST_F(QuantizeModel, RefusesWrongUsage) {
            {{"--target=i386"}, "no target \"i386\""},
            {{"--method=best"}, "best"},
            {{"--batch_size=0"}, "--batch_size"},
+           {{"--target_tensorflow=1.15"}, "was not tried; these were: 2.15"},
+           {{"--target_tensorflow=2.15", "--ops=portable"},
+            "--ops=portable needs TensorFlow 2.17 or later"},
            {{"stray"}, "unexpected argument \"stray\""}}) {
     EXPECT_THAT(Run(flags), Misused(message));
   }

@@ -6,11 +6,14 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
+#include "base/files/file.h"
 #include "graph/graph_io.h"
 #include "graph/testing/saved_models.h"
 #include "re2/re2.h"
 #include "runtime/evaluation.pb.h"
+#include "runtime/servable/tensorflow_versions.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tests/support/pages.h"
 #include "tests/support/stock_python.h"
@@ -177,8 +180,19 @@ TEST_F(Servable, NeedsOneDnnWithTheOlderOps) {
   ASSERT_THAT(Quantize("resnet", "legacy", {"--ops=legacy"}), Exits(0));
   const std::string model = folder_->Path("resnet/legacy");
   EXPECT_THAT(RunProgram(kCheckServing, {model}, {"TF_ENABLE_ONEDNN_OPTS=0"}),
-              Fails("TensorFlow cannot run it here"));
+              Fails("set TF_ENABLE_ONEDNN_OPTS=1 before TensorFlow loads"));
   EXPECT_THAT(RunProgram(kCheckServing, {model}, {"TF_ENABLE_ONEDNN_OPTS=1"}),
+              Prints("as when it was made", "TensorFlow 2.15 or later"));
+}
+
+TEST_F(Servable, NeedsTheCpuThatItWasQuantizedFor) {
+  ASSERT_THAT(Quantize("resnet", "vnni", {"--target=vnni"}), Exits(0));
+  ASSERT_THAT(Quantize("resnet", "any"), Exits(0));
+  // Under the cap, oneDNN's sums saturate as on a CPU without VNNI.
+  const Words capped = {"ONEDNN_MAX_CPU_ISA=AVX2", "TF_ENABLE_ONEDNN_OPTS=1"};
+  EXPECT_THAT(RunProgram(kCheckServing, {folder_->Path("resnet/vnni")}, capped),
+              Fails("--target=vnni", "quantize it with --target=any"));
+  EXPECT_THAT(RunProgram(kCheckServing, {folder_->Path("resnet/any")}, capped),
               Prints("as when it was made"));
 }
 
@@ -206,6 +220,61 @@ TEST_F(Servable, ComesOfTheCommandThatASummaryEndsWith) {
     EXPECT_THAT(
         RunProgram(kCheckServing, {folder_->Path(name + "/model_int8/1")}),
         Prints("as when it was made"));
+  }
+}
+
+TEST_F(Servable, NeedsTheVersionThatHasItsOperations) {
+  ASSERT_THAT(Quantize("tabular", "new"), Exits(0));
+  const std::string model = folder_->Path("tabular/new");
+  EXPECT_THAT(RunProgram(kCheckServing, {model, "--target_tensorflow=2.17"}),
+              Prints("TensorFlow 2.17 or later"));
+  EXPECT_THAT(RunProgram(kCheckServing, {model, "--target_tensorflow=2.16"}),
+              Fails("_QuantizedMatMul, which came with TensorFlow 2.17"));
+  EXPECT_THAT(RunProgram(kCheckServing, {model, "--target_tensorflow=2.1"}),
+              Misused("these were: 2.15, 2.16"));
+  std::string content = folder_->Read("tabular/new/saved_model.pb");
+  absl::StrReplaceAll({{"_QuantizedMatMul", "_QuantizedMatMuX"}}, &content);
+  folder_->Write("tabular/new/saved_model.pb", content);
+  EXPECT_THAT(RunProgram(kCheckServing, {model}),
+              Fails("has the operation _QuantizedMatMuX, which TensorFlow"));
+}
+
+TEST_F(Servable, IsMadeForAnOlderTensorFlow) {
+  ASSERT_THAT(Quantize("tabular", "old", {"--target_tensorflow=2.15"}),
+              Exits(0));
+  const std::string model = folder_->Path("tabular/old");
+  ASSERT_OK_AND_ASSIGN(const tensorflow::MetaGraphDef meta,
+                       ReadSavedModel(model));
+  EXPECT_THAT(NodesOf(meta.graph_def(), "_QuantizedMatMul"), IsEmpty());
+  // TensorFlow 2.15 does not know the last two attributes of MatMul, which all
+  // graphs of TensorFlow 2.21 have.
+  for (const NodeDef& node : meta.graph_def().node()) {
+    EXPECT_EQ(node.attr().count("grad_a"), 0u) << node.name();
+    EXPECT_EQ(node.attr().count("ensure_minimum_range") > 0,
+              node.op() == "QuantizeV2")
+        << node.name();
+  }
+  EXPECT_THAT(RunProgram(kCheckServing, {model, "--target_tensorflow=2.15"},
+                         {"TF_ENABLE_ONEDNN_OPTS=1"}),
+              Prints("as when it was made"));
+  EXPECT_THAT(
+      Quantize("tabular", "no", {"--target_tensorflow=2.16", "--ops=portable"}),
+      Misused("--ops=portable needs TensorFlow 2.17 or later"));
+  EXPECT_THAT(Quantize("tabular", "no", {"--target_tensorflow=2.14"}),
+              Misused("was not tried; these were: 2.15"));
+}
+
+TEST(TensorFlowTable, OfThePageIsWhatWasTried) {
+  const std::string page = ReadFile("docs/serving.md").value();
+  for (const TensorFlowVersion& version : TriedVersions().version()) {
+    std::string row = absl::StrCat("| ", version.wheel(), " |");
+    for (const char* made_with : {"portable", "legacy", "target"}) {
+      for (const Trial& trial : version.trial()) {
+        if (trial.made_with() != made_with) continue;
+        absl::StrAppend(&row, " ", trial.right(), " of ", trial.models(), " |");
+      }
+    }
+    EXPECT_THAT(page, HasSubstr(row + "\n"));
   }
 }
 
@@ -275,17 +344,28 @@ TEST_F(Servable, WorksAsThePageSays) {
   const TestFolder folder;
   MakeLikeRepository(folder);
   WriteBlocks(kPage, "python", folder);
+  folder.Write("ask.cc", Blocks(kPage, "cpp").front());
+  // The wheel's folder; ./requant setup keeps its parts.
+  const std::string libraries = TensorFlowLibraryFolder().value();
+  fs::create_directory(folder.Path("tf"));
+  fs::create_symlink(libraries + "/../include", folder.Path("tf/include"));
+  for (const std::string name : {"cc", "framework"}) {
+    const std::string file = absl::StrCat("libtensorflow_", name, ".so.2");
+    fs::create_symlink(absl::StrCat(libraries, "/", file),
+                       folder.Path("tf/" + file));
+  }
   int commands = 0;
   for (const std::string& block : Blocks(kPage, "sh")) {
     for (const auto command : absl::StrSplit(block, '\n', absl::SkipEmpty())) {
       ++commands;
       const ProgramRun run =
           RunIn(folder, "/bin/sh", {"-c", std::string(command)},
-                {"PYTHONPATH=" + PythonFolder(), "PATH=/usr/bin:/bin"});
+                {"PYTHONPATH=" + PythonFolder(), "PATH=/usr/bin:/bin",
+                 "TF=" + folder.Path("tf")});
       EXPECT_THAT(run, Exits(0)) << command << "\n" << run.out;
     }
   }
-  EXPECT_EQ(commands, 6);
+  EXPECT_EQ(commands, 9);
   EXPECT_THAT(folder.Read("churn_int8/1/README.md"),
               HasSubstr("compared on 400 others"));
 }

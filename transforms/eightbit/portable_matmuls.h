@@ -4,7 +4,7 @@
 // The kernels of QuantizedMatMulWithBias… exist only while oneDNN is turned on,
 // which TensorFlow does by itself on CPUs with VNNI and elsewhere only if
 // TF_ENABLE_ONEDNN_OPTS=1 is in the environment. The kernel of _QuantizedMatMul
-// computes the same and always exists, since TensorFlow 2.16 or thereabouts.
+// computes the same and always exists, since TensorFlow 2.17.
 
 #include "absl/status/statusor.h"
 #include "graph/graph_index.h"

@@ -520,8 +520,8 @@ REQUANT_REGISTER_TRANSFORM(
       {"ops", ParameterType::kString,
        "legacy: the ops of TensorFlow's own quantization, whose kernels exist "
        "only while oneDNN is turned on; portable: _QuantizedMatMul, which "
-       "every process of TensorFlow 2.21 has, and ranges for which its two "
-       "kernels of QuantizeV2 give the same codes.",
+       "every process of TensorFlow 2.17 or later has, and ranges for which "
+       "its two kernels of QuantizeV2 give the same codes.",
        "legacy"},
       ExcludedParameter("excluded_ops", "nodes of this type"),
       ExcludedParameter("excluded_nodes", "this node")},
