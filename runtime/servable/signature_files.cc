@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
