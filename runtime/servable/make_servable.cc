@@ -13,7 +13,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "graph/diff.h"
+#include "graph/constant_store.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
@@ -90,6 +90,9 @@ absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
   }
   return records;
 }
+
+// Smaller constants stay in the graph: shapes may depend on them.
+constexpr int64_t kLeastStoredBytes = int64_t{1} << 16;
 
 // Makes an estimator's feature columns direct table lookups.
 absl::Status Simplify(FrozenModel* model, std::vector<std::string>* notes) {
@@ -174,6 +177,7 @@ std::string NotesText(const std::vector<std::string>& notes) {
 
 absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   if (IsGraphFile(job.target)) REQUANT_RETURN_IF_ERROR(CheckGraphFile(job));
+  const ConstantStore store(kLeastStoredBytes);
   MadeServable made;
   made.model = std::make_unique<FrozenModel>();
   FrozenModel& model = *made.model;
@@ -191,7 +195,7 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
                            RecordsOf(model, signature, settings));
-  const int64_t bytes_before = SizeOf(model.frozen.graph).bytes;
+  const int64_t bytes_before = FilledBytes(model.frozen.graph);
   std::vector<std::string> notes;
   REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));
   QuantizeParameters parameters = job.parameters;
@@ -210,7 +214,9 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   }
   made.text = NotesText(notes);
   if (!prepared.nothing.empty()) {
-    // A copy from before would take as much memory again as the model.
+    // What was simplified and prepared is not the model as it was.
+    made.graph.Clear();
+    ForgetAllBut(made.graph);
     REQUANT_ASSIGN_OR_RETURN(FrozenModel again,
                              FreezeSignatures(job.saved_model, job.tags));
     made.graph = std::move(again.frozen.graph);
@@ -218,8 +224,17 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
                              Printable(prepared.nothing), "\n");
   }
   absl::StrAppend(&made.text, Printable(CoverageText(prepared.products)), "\n");
+  model.frozen.graph.Clear();
+  ForgetAllBut(made.graph);
   if (made.writer == nullptr) {
-    const int64_t bytes = SizeOf(made.graph).bytes;
+    const int64_t bytes = FilledBytes(made.graph);
+    if (bytes > kMaxGraphBytes) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "the graph would take ", bytes,
+          " bytes, and a protocol buffer holds at most 2 GB: give --output a "
+          "folder, for a SavedModel with variables"));
+    }
+    for (tensorflow::NodeDef& node : *made.graph.mutable_node()) FillIn(&node);
     absl::StrAppendFormat(
         &made.text, "%s: a graph of %.3f MB, before %.3f MB\n",
         Printable(job.target), bytes / 1e6, bytes_before / 1e6);
