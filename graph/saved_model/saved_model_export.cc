@@ -257,10 +257,14 @@ absl::Status Exporter::FillTablesOnce(GraphIndex* index) {
   return absl::OkStatus();
 }
 
-// Puts the largest constants into variables until the graph is small enough.
-// The node that reads a variable has the constant's name.
+// Puts the largest constants of a graph that is too large into variables. The
+// node that reads a variable has the constant's name.
 absl::Status Exporter::MoveToVariables() {
+  constexpr int64_t kShareThatStays = 16;
   int64_t bytes = FilledBytes(graph_);
+  const int64_t most = bytes <= options_.most_graph_bytes
+                           ? bytes
+                           : options_.most_graph_bytes / kShareThatStays;
   std::vector<NodeDef*> constants;
   for (NodeDef& node : *graph_.mutable_node()) {
     if (node.op() == "Const" && node.input_size() == 0 &&
@@ -274,7 +278,7 @@ absl::Status Exporter::MoveToVariables() {
                    });
   std::vector<NodeDef> added;
   for (NodeDef* node : constants) {
-    if (bytes <= options_.most_graph_bytes) break;
+    if (bytes <= most) break;
     REQUANT_ASSIGN_OR_RETURN(Tensor value, ConstValue(*node));
     if (value.dtype() == tensorflow::DT_STRING) continue;
     bytes -= FilledBytes(*node);

@@ -28,8 +28,9 @@ struct ExportOptions {
   std::map<std::string, tensorflow::SignatureDef> signatures;
   // The tables that Freeze filled from files; they read the files again.
   std::vector<VocabularyNode> vocabularies;
-  // A larger graph gets variables in place of its largest constants, as many as
-  // needed. Loaders copy a graph several times, but not a variable.
+  // A larger graph gets variables in place of its largest constants, until it
+  // is a sixteenth of this. Loaders copy a graph several times, but not a
+  // variable.
   int64_t most_graph_bytes = int64_t{256} << 20;
   // Smaller constants stay, because a variable is several nodes.
   int64_t least_variable_bytes = 4096;

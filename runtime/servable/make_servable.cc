@@ -1,5 +1,7 @@
 #include "runtime/servable/make_servable.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -141,9 +143,11 @@ absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
       const std::vector<std::string> without_range,
       LayersWithoutRanges(/*prepared=*/nullptr, parameters.layers, table,
                           graph));
-  REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                           SerializeRangeTable(table));
+  // How many channels vary together may take as much memory as the weights.
+  REQUANT_ASSIGN_OR_RETURN(std::string content, SerializeRangeTable(table));
+  table = RangeTable();
   REQUANT_ASSIGN_OR_RETURN(const std::string path, MemoryFile(content));
+  content = std::string();
   SetActivity(absl::StrCat("quantizing ", model.directory));
   REQUANT_RETURN_IF_ERROR(QuantizeGraph(parameters, {path}, without_range,
                                         *registry, notes, graph));
@@ -174,6 +178,32 @@ std::string NotesText(const std::vector<std::string>& notes) {
 }
 
 }  // namespace
+
+int64_t NeededMemory(const std::string& saved_model, bool keeps_moments) {
+  // Weights in variables are in memory once, and again in the result; moments
+  // of layers' inputs take no more than these. A graph is copied by TensorFlow
+  // when it is loaded.
+  const int64_t copies_of_variables = keeps_moments ? 3 : 2;
+  constexpr int64_t kCopiesOfGraph = 9;
+  constexpr int64_t kTensorFlowItself = 300'000'000;
+  const auto directory = FindSavedModel(saved_model);
+  if (!directory.ok()) return 0;
+  ModelFiles files;
+  files.saved_model = *directory;
+  int64_t bytes = kTensorFlowItself;
+  for (const std::string& file : FilesOf(files)) {
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const bool is_variables =
+        absl::StartsWith(file, absl::StrCat(*directory, "/variables/"));
+    const bool is_graph =
+        absl::StartsWith(file, absl::StrCat(*directory, "/saved_model.pb"));
+    bytes += info.st_size * (is_variables ? copies_of_variables
+                             : is_graph   ? kCopiesOfGraph
+                                          : 0);
+  }
+  return bytes;
+}
 
 absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   if (IsGraphFile(job.target)) REQUANT_RETURN_IF_ERROR(CheckGraphFile(job));

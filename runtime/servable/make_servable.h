@@ -3,6 +3,7 @@
 
 // Takes a SavedModel through all steps to an eight-bit SavedModel.
 
+#include <cstdint>
 #include <memory>
 #include <set>
 #include <string>
@@ -44,6 +45,10 @@ struct MadeServable {
   // Lines for users on what was done and found.
   std::string text;
 };
+
+// Returns about how many bytes of memory MakeServable needs for the SavedModel,
+// with or without moments of layers' inputs; 0 if there is no such SavedModel.
+int64_t NeededMemory(const std::string& saved_model, bool keeps_moments);
 
 // If no layer is worth quantizing, the float model is written, and the text
 // says so.
