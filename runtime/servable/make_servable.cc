@@ -184,7 +184,7 @@ int64_t NeededMemory(const std::string& saved_model, bool keeps_moments) {
   // of layers' inputs take no more than these. A graph is copied by TensorFlow
   // when it is loaded.
   const int64_t copies_of_variables = keeps_moments ? 3 : 2;
-  constexpr int64_t kCopiesOfGraph = 9;
+  constexpr int64_t kCopiesOfGraph = 10;
   constexpr int64_t kTensorFlowItself = 300'000'000;
   const auto directory = FindSavedModel(saved_model);
   if (!directory.ok()) return 0;

@@ -288,9 +288,7 @@ TEST(LargeModel, PassesInTwiceTheMemoryOfItsWeights) {
   EXPECT_THAT(RunProgram(kQuantize, Joined(quantize, {"--memory_limit=4G"})),
               Fails("the model needs about 5.0 GB of memory"));
   EXPECT_THAT(
-      RunProgram(kQuantize,
-                 Joined(quantize, {absl::StrCat("--memory_limit=",
-                                                2 * bytes + 300'000'000)})),
+      RunProgram(kQuantize, Joined(quantize, {"--memory_limit=5100M"})),
       Prints("20 of 20 matrix products", "become 140800000", "variables of"));
   EXPECT_THAT(RunProgram(kCheckServing, {int8}), Prints("1 answer as when"));
   const ProgramRun run = RunPython(
