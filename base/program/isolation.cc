@@ -234,15 +234,13 @@ int64_t DefaultMemoryLimit() {
 // Fails if the work needs more memory than its limit `most`, if there is one.
 absl::Status CheckMemory(const GraphLimits& limits, int64_t most) {
   if (most == 0 || limits.needed_bytes <= most) return absl::OkStatus();
-  const std::string allowed = absl::StrFormat("%.1f GB", most / 1e9);
   return absl::ResourceExhaustedError(absl::StrFormat(
-      "the model needs about %.1f GB of memory, and %s",
+      "the model needs about %.1f GB of memory, and %s %.1f GB%s",
       limits.needed_bytes / 1e9,
-      limits.memory_bytes > 0
-          ? absl::StrCat("--memory_limit allows ", allowed)
-          : absl::StrCat("there are ", allowed,
-                         ", nine tenths of what is free; --memory_limit "
-                         "allows it more or less")));
+      limits.memory_bytes > 0 ? "--memory_limit allows"
+                              : "nine tenths of what is free are",
+      most / 1e9,
+      limits.memory_bytes > 0 ? "" : " (--memory_limit sets another limit)"));
 }
 
 ChildOptions SameProgramAsChild(const IsolationOptions& options,

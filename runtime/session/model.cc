@@ -121,8 +121,11 @@ absl::Status Model::TakeStored(int64_t most_bytes, GraphDef* graph) {
       most_bytes;
   for (NodeDef& node : *graph->mutable_node()) {
     if (fill_in) FillIn(&node);
-    if (fill_in || node.op() != "Const") continue;
-    const auto value = StoredValue(node.attr().at("value").tensor());
+    const auto attribute = node.attr().find("value");
+    if (fill_in || node.op() != "Const" || attribute == node.attr().end()) {
+      continue;
+    }
+    const auto value = StoredValue(attribute->second.tensor());
     if (!value.has_value()) continue;
     node.set_op("Placeholder");
     node.mutable_attr()->erase("value");
@@ -317,11 +320,11 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
       function->constants_.push_back(value);
     }
   }
+  const auto& feeds = callable.feed();
   for (const std::string& output : output_tensors) {
-    const auto input =
-        std::find(input_tensors.begin(), input_tensors.end(), output);
-    const bool is_fed = input != input_tensors.end();
-    function->fed_.push_back(is_fed ? input - input_tensors.begin() : -1);
+    const auto feed = std::find(feeds.begin(), feeds.end(), output);
+    const bool is_fed = feed != feeds.end();
+    function->fed_.push_back(is_fed ? feed - feeds.begin() : -1);
     if (!is_fed) callable.add_fetch(output);
   }
   if (callable.fetch().empty()) return function;
@@ -347,22 +350,24 @@ ModelFunction::~ModelFunction() {
 absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
                                 std::vector<Tensor>* outputs,
                                 tensorflow::RunMetadata* metadata) {
-  std::vector<Tensor> fetched;
+  std::vector<Tensor> with_constants, fetched;
+  if (!constants_.empty()) {
+    with_constants = inputs;
+    with_constants.insert(with_constants.end(), constants_.begin(),
+                          constants_.end());
+  }
+  const std::vector<Tensor>& feeds =
+      constants_.empty() ? inputs : with_constants;
   if (handle_.has_value()) {
-    std::vector<Tensor> feeds;
-    if (!constants_.empty()) {
-      feeds = inputs;
-      feeds.insert(feeds.end(), constants_.begin(), constants_.end());
-    }
-    const absl::Status status = model_->session().RunCallable(
-        *handle_, constants_.empty() ? inputs : feeds, &fetched, metadata);
+    const absl::Status status =
+        model_->session().RunCallable(*handle_, feeds, &fetched, metadata);
     REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
     REQUANT_RETURN_IF_ERROR(status);
   }
   outputs->clear();
   auto next = fetched.begin();
-  for (const int input : fed_) {
-    outputs->push_back(input < 0 ? std::move(*next++) : inputs[input]);
+  for (const int feed : fed_) {
+    outputs->push_back(feed < 0 ? std::move(*next++) : feeds[feed]);
   }
   return absl::OkStatus();
 }

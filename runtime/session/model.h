@@ -159,7 +159,8 @@ class ModelFunction {
   std::optional<tensorflow::Session::CallableHandle> handle_;
   // The values that are fed after the inputs.
   std::vector<tensorflow::Tensor> constants_;
-  // The index of the input that each output is, or -1 if it is fetched.
+  // The index of the input or value that each output is, or -1 if it is
+  // fetched.
   std::vector<int> fed_;
 };
 

@@ -181,13 +181,15 @@ TEST(Model, FeedsLargeConstantsThatAreOutsideOfTheGraph) {
                            Model::Make("graph", graph, {}, {}, inspect, most));
     }
     ASSERT_OK(model->ConnectInputs(FeedX("float")).status());
-    ASSERT_OK_AND_ASSIGN(const auto function,
-                         ModelFunction::Make(model.get(), {"x:0"}, {"y:0"}));
+    ASSERT_OK_AND_ASSIGN(
+        const auto function,
+        ModelFunction::Make(model.get(), {"x:0"}, {"y:0", "weights:0"}));
     std::vector<Tensor> outputs;
     for (int run = 0; run < 2; ++run) {
       ASSERT_OK(function->Run({TensorOf<float>({}, {2})}, &outputs));
+      EXPECT_EQ(ValuesOf(outputs[0]), std::vector<float>(64, 6));
+      EXPECT_EQ(ValuesOf(outputs[1]), std::vector<float>(64, 3));
     }
-    EXPECT_EQ(ValuesOf(outputs[0]), std::vector<float>(64, 6));
     // Only a constant has a value by itself.
     EXPECT_EQ(model->session().Run({}, {"weights:0"}, {}, &outputs).ok(),
               most == 1000);
