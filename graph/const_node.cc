@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "graph/constant_store.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.h"
@@ -35,6 +36,7 @@ NodeDef MakeConst(const std::string& name, const Tensor& value) {
   (*node.mutable_attr())["dtype"].set_type(value.dtype());
   // Small tensors are written as typed fields, which are readable in text.
   auto* proto = (*node.mutable_attr())["value"].mutable_tensor();
+  if (StoreValue(value, proto)) return node;
   if (value.NumElements() <= 1) {
     value.AsProtoField(proto);
   } else {
@@ -53,6 +55,9 @@ absl::StatusOr<Tensor> ConstValue(const NodeDef& node) {
         "node \"", node.name(), "\" is a ", node.op(), ", not a Const"));
   }
   const auto value = node.attr().find("value");
+  if (value != node.attr().end()) {
+    if (auto stored = StoredValue(value->second.tensor())) return *stored;
+  }
   Tensor tensor;
   if (value == node.attr().end() || !value->second.has_tensor() ||
       !IsOfBearableSize(value->second.tensor()) ||

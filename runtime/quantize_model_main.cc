@@ -566,6 +566,10 @@ absl::StatusOr<int> WorkOnSavedModel() {
 
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_output, FLAGS_ranges_output};
+  if (!FLAGS_saved_model.empty()) {
+    isolation->graph->needed_bytes =
+        NeededMemory(FLAGS_saved_model, FLAGS_moment_records > 0);
+  }
   if (FLAGS_ranges.empty()) {
     isolation->progress = {"calibrating", "records", FLAGS_max_records};
   }

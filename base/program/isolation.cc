@@ -231,6 +231,18 @@ int64_t DefaultMemoryLimit() {
   return usable.has_value() ? *usable / 10 * 9 : 0;
 }
 
+// Fails if the work needs more memory than its limit `most`, if there is one.
+absl::Status CheckMemory(const GraphLimits& limits, int64_t most) {
+  if (most == 0 || limits.needed_bytes <= most) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrFormat(
+      "the model needs about %.1f GB of memory, and %s %.1f GB%s",
+      limits.needed_bytes / 1e9,
+      limits.memory_bytes > 0 ? "--memory_limit allows"
+                              : "nine tenths of what is free are",
+      most / 1e9,
+      limits.memory_bytes > 0 ? "" : " (--memory_limit sets another limit)"));
+}
+
 ChildOptions SameProgramAsChild(const IsolationOptions& options,
                                 const std::string& path) {
   ChildOptions child;
@@ -252,6 +264,11 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
     child.memory_bytes = options.graph->memory_bytes > 0
                              ? options.graph->memory_bytes
                              : DefaultMemoryLimit();
+    if (options.graph->needed_bytes > 1'000'000'000) {
+      // The allocators of TensorFlow and of the C library.
+      child.environment.emplace_back("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1");
+      child.environment.emplace_back("MALLOC_MMAP_THRESHOLD_", "1048576");
+    }
   }
   child.core_file = false;
   return child;
@@ -269,6 +286,8 @@ class Isolation {
       for (const int end : answers_) close(end);
     };
     if (options_.graph.has_value()) {
+      REQUANT_RETURN_IF_ERROR(
+          CheckMemory(*options_.graph, child_.memory_bytes));
       REQUANT_RETURN_IF_ERROR(log_.Open(options_.graph->log_file));
       child_.stderr_fd = log_.fd();
       REQUANT_RETURN_IF_ERROR(OpenAnswers());

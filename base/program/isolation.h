@@ -21,6 +21,10 @@ struct GraphLimits {
   // The child is stopped when it holds more; 0 means nine tenths of the memory
   // that is free now.
   int64_t memory_bytes = 0;
+  // About what the work needs, if that is known. The child is not started if it
+  // may not have as much. One that needs more than a gigabyte returns memory to
+  // the system when it is free, instead of keeping it for later.
+  int64_t needed_bytes = 0;
   // The child is stopped after this time without a report; 0 means never.
   double stall_seconds = 300;
   // Receives the graph's output, such as the lines of Print operations. "-"

@@ -18,6 +18,7 @@
 #include "base/files/files.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/constant_store.h"
 #include "graph/freeze/freeze_parts.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
@@ -281,28 +282,31 @@ tensorflow::DataType PlainType(tensorflow::DataType type) {
   }
 }
 
-// Puts the largest constants into variables until the graph is small enough.
-// The node that reads a variable has the constant's name.
+// Puts the largest constants of a graph that is too large into variables. The
+// node that reads a variable has the constant's name.
 absl::Status Exporter::MoveToVariables() {
-  int64_t bytes = static_cast<int64_t>(graph_.ByteSizeLong());
+  constexpr int64_t kShareThatStays = 16;
+  int64_t bytes = FilledBytes(graph_);
+  const int64_t most = bytes <= options_.most_graph_bytes
+                           ? bytes
+                           : options_.most_graph_bytes / kShareThatStays;
   std::vector<NodeDef*> constants;
   for (NodeDef& node : *graph_.mutable_node()) {
     if (node.op() == "Const" && node.input_size() == 0 &&
-        static_cast<int64_t>(node.ByteSizeLong()) >=
-            options_.least_variable_bytes) {
+        FilledBytes(node) >= options_.least_variable_bytes) {
       constants.push_back(&node);
     }
   }
   std::stable_sort(constants.begin(), constants.end(),
                    [](const NodeDef* a, const NodeDef* b) {
-                     return a->ByteSizeLong() > b->ByteSizeLong();
+                     return FilledBytes(*a) > FilledBytes(*b);
                    });
   std::vector<NodeDef> added;
   for (NodeDef* node : constants) {
-    if (bytes <= options_.most_graph_bytes) break;
+    if (bytes <= most) break;
     REQUANT_ASSIGN_OR_RETURN(Tensor value, ConstValue(*node));
     if (value.dtype() == tensorflow::DT_STRING) continue;
-    bytes -= static_cast<int64_t>(node->ByteSizeLong());
+    bytes -= FilledBytes(*node);
     const std::string name = absl::StrCat(kScope, "variables/", node->name());
     const tensorflow::DataType type = value.dtype();
     const tensorflow::DataType stored = PlainType(type);
@@ -330,6 +334,7 @@ absl::Status Exporter::MoveToVariables() {
     result_.variable_bytes += static_cast<int64_t>(value.TotalBytes());
     variables_.emplace(name, std::move(value));
   }
+  for (NodeDef& node : *graph_.mutable_node()) FillIn(&node);
   for (NodeDef& node : added) AddNode(std::move(node));
   result_.variables = variables_.size();
   return absl::OkStatus();

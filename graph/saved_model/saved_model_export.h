@@ -30,8 +30,9 @@ struct ExportOptions {
   std::vector<VocabularyNode> vocabularies;
   // What the model says of itself, as its meta_graph_version.
   std::string version;
-  // A larger graph gets variables in place of its largest constants, as many as
-  // needed. Loaders copy a graph several times, but not a variable.
+  // A larger graph gets variables in place of its largest constants, until it
+  // is a sixteenth of this. Loaders copy a graph several times, but not a
+  // variable.
   int64_t most_graph_bytes = int64_t{256} << 20;
   // Smaller constants stay, because a variable is several nodes.
   int64_t least_variable_bytes = 4096;

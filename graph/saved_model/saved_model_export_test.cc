@@ -5,6 +5,7 @@
 
 #include "base/files/file.h"
 #include "base/files/files.h"
+#include "graph/constant_store.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/tensorflow_library.h"
@@ -82,16 +83,32 @@ TEST_P(ExportRealModel, ServesLikeTheOriginalWithWeightsInVariables) {
   EXPECT_TRUE(fs::exists(target_ + "/variables/variables.index"));
 }
 
+void ExpectSameFiles(const std::string& one, const std::string& other) {
+  ASSERT_OK_AND_ASSIGN(const auto files, FilesBelow(one));
+  EXPECT_EQ(files, *FilesBelow(other));
+  for (const std::string& file : files) {
+    EXPECT_TRUE(*ReadFile(absl::StrCat(one, "/", file)) ==
+                *ReadFile(absl::StrCat(other, "/", file)))
+        << file;
+  }
+}
+
 TEST_P(ExportRealModel, GivesTheSameBytesEachTime) {
   const std::string again = folder_.path() + "/2";
   ASSERT_OK(FreezeAndExport(model_, 0, target_).status());
   ASSERT_OK(FreezeAndExport(model_, 0, again).status());
-  ASSERT_OK_AND_ASSIGN(const auto files, FilesBelow(target_));
-  EXPECT_EQ(files, *FilesBelow(again));
-  for (const std::string& file : files) {
-    EXPECT_TRUE(*ReadFile(absl::StrCat(target_, "/", file)) ==
-                *ReadFile(absl::StrCat(again, "/", file)))
-        << file;
+  ExpectSameFiles(target_, again);
+}
+
+TEST_P(ExportRealModel, GivesTheSameBytesOfConstantsOutsideOfTheGraph) {
+  // As a graph alone, with all its weights in variables, and with some.
+  for (const int64_t most : {int64_t{1} << 30, int64_t{0}, int64_t{2000}}) {
+    const std::string expected = absl::StrCat(target_, "/in_graph_", most);
+    const std::string folder = absl::StrCat(target_, "/outside_", most);
+    ASSERT_OK(FreezeAndExport(model_, most, expected).status());
+    const ConstantStore store(64);
+    ASSERT_OK(FreezeAndExport(model_, most, folder).status());
+    ExpectSameFiles(expected, folder);
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "graph/constant_store.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
@@ -65,6 +66,8 @@ absl::StatusOr<ExportedModel> FreezeAndExport(const std::string& model,
   options.vocabularies = frozen->vocabularies;
   options.most_graph_bytes = most_graph_bytes;
   options.least_variable_bytes = 80;
+  // Freezing stores weights, and this what was a constant before.
+  StoreConstants(&frozen->graph);
   std::filesystem::create_directories(folder);
   return ExportSavedModel(options, std::move(frozen->graph), folder);
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/message_text.h"
 #include "base/text/nearest_name.h"
+#include "graph/constant_store.h"
 #include "graph/op_catalog.h"
 #include "graph/verify/verify_parts.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
@@ -74,6 +75,7 @@ std::string TensorFault(const TensorProto& tensor) {
     return absl::StrCat("a tensor of an impossible shape (",
                         ShortReason(status.message()), ")");
   }
+  if (StoredValue(tensor).has_value()) return "";
   const int64_t elements = shape.num_elements();
   const int64_t content = tensor.tensor_content().size();
   const int64_t values = content > 0 ? -1 : CountValues(tensor);

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <future>
 #include <set>
 #include <utility>
 
@@ -12,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/files/file.h"
+#include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -95,9 +98,17 @@ absl::Status QuantizeGraph(const QuantizeParameters& parameters,
     notes->emplace_back(note);
   };
   options.on_warning = SayWarning;
-  return RunPipeline(
-      QuantizingCalls(parameters, ranges_files, without_ranges, *graph),
-      registry, options, graph);
+  auto run = std::async(std::launch::async, [&] {
+    return RunPipeline(
+        QuantizingCalls(parameters, ranges_files, without_ranges, *graph),
+        registry, options, graph);
+  });
+  // Rounding the weights of a large model takes minutes.
+  while (run.wait_for(std::chrono::milliseconds(200)) !=
+         std::future_status::ready) {
+    ReportAlive();
+  }
+  return run.get();
 }
 
 int64_t QuantizedMatMuls(const GraphDef& graph) {

@@ -1,5 +1,7 @@
 #include "runtime/servable/make_servable.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -15,7 +17,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/printable.h"
-#include "graph/diff.h"
+#include "graph/constant_store.h"
 #include "graph/freeze/freeze.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
@@ -106,6 +108,9 @@ absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
   return records;
 }
 
+// Smaller constants stay in the graph: shapes may depend on them.
+constexpr int64_t kLeastStoredBytes = int64_t{1} << 16;
+
 // Makes an estimator's feature columns direct table lookups.
 absl::Status Simplify(FrozenModel* model, std::vector<std::string>* notes) {
   REQUANT_ASSIGN_OR_RETURN(const TransformRegistry* registry,
@@ -153,9 +158,11 @@ absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
       const std::vector<std::string> without_range,
       LayersWithoutRanges(/*prepared=*/nullptr, parameters.layers, table,
                           graph));
-  REQUANT_ASSIGN_OR_RETURN(const std::string content,
-                           SerializeRangeTable(table));
+  // How many channels vary together may take as much memory as the weights.
+  REQUANT_ASSIGN_OR_RETURN(std::string content, SerializeRangeTable(table));
+  table = RangeTable();
   REQUANT_ASSIGN_OR_RETURN(const std::string path, MemoryFile(content));
+  content = std::string();
   SetActivity(absl::StrCat("quantizing ", model.directory));
   REQUANT_RETURN_IF_ERROR(QuantizeGraph(parameters, {path}, without_range,
                                         *registry, notes, graph));
@@ -207,8 +214,35 @@ absl::Status MadeServable::Write(const std::string& target) const {
                                                      : GraphFormat::kBinary);
 }
 
+int64_t NeededMemory(const std::string& saved_model, bool keeps_moments) {
+  // Weights in variables are in memory once, and again in the result; moments
+  // of layers' inputs take no more than these. A graph is copied by TensorFlow
+  // when it is loaded.
+  const int64_t copies_of_variables = keeps_moments ? 3 : 2;
+  constexpr int64_t kCopiesOfGraph = 10;
+  constexpr int64_t kTensorFlowItself = 300'000'000;
+  const auto directory = FindSavedModel(saved_model);
+  if (!directory.ok()) return 0;
+  ModelFiles files;
+  files.saved_model = *directory;
+  int64_t bytes = kTensorFlowItself;
+  for (const std::string& file : FilesOf(files)) {
+    struct stat info;
+    if (stat(file.c_str(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    const bool is_variables =
+        absl::StartsWith(file, absl::StrCat(*directory, "/variables/"));
+    const bool is_graph =
+        absl::StartsWith(file, absl::StrCat(*directory, "/saved_model.pb"));
+    bytes += info.st_size * (is_variables ? copies_of_variables
+                             : is_graph   ? kCopiesOfGraph
+                                          : 0);
+  }
+  return bytes;
+}
+
 absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   if (IsGraphFile(job.target)) REQUANT_RETURN_IF_ERROR(CheckGraphFile(job));
+  const ConstantStore store(kLeastStoredBytes);
   MadeServable made;
   made.model = std::make_unique<FrozenModel>();
   FrozenModel& model = *made.model;
@@ -231,7 +265,7 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   }
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
                            RecordsOf(model, signature, job.others, settings));
-  const int64_t bytes_before = SizeOf(model.frozen.graph).bytes;
+  const int64_t bytes_before = FilledBytes(model.frozen.graph);
   std::vector<std::string> notes;
   REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));
   QuantizeParameters parameters = job.parameters;
@@ -250,7 +284,9 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   }
   made.text = NotesText(notes);
   if (!prepared.nothing.empty()) {
-    // A copy from before would take as much memory again as the model.
+    // What was simplified and prepared is not the model as it was.
+    made.graph.Clear();
+    ForgetAllBut(made.graph);
     REQUANT_ASSIGN_OR_RETURN(FrozenModel again,
                              FreezeSignatures(job.saved_model, job.tags));
     made.graph = std::move(again.frozen.graph);
@@ -263,8 +299,17 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   if (!job.tensorflow.empty()) {
     REQUANT_RETURN_IF_ERROR(CheckTensorFlow(job.tensorflow, made.graph));
   }
+  model.frozen.graph.Clear();
+  ForgetAllBut(made.graph);
   if (made.writer == nullptr) {
-    const int64_t bytes = SizeOf(made.graph).bytes;
+    const int64_t bytes = FilledBytes(made.graph);
+    if (bytes > kMaxGraphBytes) {
+      return absl::OutOfRangeError(absl::StrCat(
+          "the graph would take ", bytes,
+          " bytes, and a protocol buffer holds at most 2 GB: give --output a "
+          "folder, for a SavedModel with variables"));
+    }
+    for (tensorflow::NodeDef& node : *made.graph.mutable_node()) FillIn(&node);
     absl::StrAppendFormat(
         &made.text, "%s: a graph of %.3f MB, before %.3f MB\n",
         Printable(job.target), bytes / 1e6, bytes_before / 1e6);

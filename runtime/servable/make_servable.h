@@ -3,6 +3,7 @@
 
 // Takes a SavedModel through all steps to an eight-bit SavedModel.
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>
@@ -56,6 +57,10 @@ struct MadeServable {
   // Commits the SavedModel, or writes the graph's file `target`.
   absl::Status Write(const std::string& target) const;
 };
+
+// Returns about how many bytes of memory MakeServable needs for the SavedModel,
+// with or without moments of layers' inputs; 0 if there is no such SavedModel.
+int64_t NeededMemory(const std::string& saved_model, bool keeps_moments);
 
 // If no layer is worth quantizing, the float model is written, and the text
 // says so.

@@ -10,6 +10,7 @@
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/constant_store.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
@@ -57,10 +58,12 @@ absl::StatusOr<FrozenModel> FreezeSignatures(
   FrozenModel model;
   REQUANT_ASSIGN_OR_RETURN(model.directory, FindSavedModel(path));
   model.tags = tags;
-  REQUANT_ASSIGN_OR_RETURN(const tensorflow::MetaGraphDef meta,
-                           ReadSavedModel(model.directory, tags));
-  for (const std::string& key : SignatureNames(meta)) {
-    model.signatures[key] = meta.signature_def().at(key);
+  {
+    REQUANT_ASSIGN_OR_RETURN(const tensorflow::MetaGraphDef meta,
+                             ReadSavedModel(model.directory, tags));
+    for (const std::string& key : SignatureNames(meta)) {
+      model.signatures[key] = meta.signature_def().at(key);
+    }
   }
   if (model.signatures.empty()) {
     return absl::FailedPreconditionError(
@@ -78,15 +81,18 @@ absl::StatusOr<FrozenModel> FreezeSignatures(
   REQUANT_ASSIGN_OR_RETURN(
       const std::vector<std::string> merged,
       MergeSignatures(model.frozen.graph, &model.signatures));
-  if (merged.empty()) return model;
-  std::set<std::string> outputs;
-  for (const auto& [key, signature] : model.signatures) {
-    const std::vector<std::string> own = OutputNodes(signature);
-    outputs.insert(own.begin(), own.end());
+  if (!merged.empty()) {
+    std::set<std::string> outputs;
+    for (const auto& [key, signature] : model.signatures) {
+      const std::vector<std::string> own = OutputNodes(signature);
+      outputs.insert(own.begin(), own.end());
+    }
+    model.frozen.outputs.assign(outputs.begin(), outputs.end());
+    REQUANT_RETURN_IF_ERROR(
+        KeepNeeded(model.frozen.outputs, &model.frozen.graph));
   }
-  model.frozen.outputs.assign(outputs.begin(), outputs.end());
-  REQUANT_RETURN_IF_ERROR(
-      KeepNeeded(model.frozen.outputs, &model.frozen.graph));
+  // Equal constants of the model's own must be in the graph until then.
+  StoreConstants(&model.frozen.graph);
   return model;
 }
 

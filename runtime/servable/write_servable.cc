@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "base/text/printable.h"
 #include "base/version.h"
+#include "graph/constant_store.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/saved_model/saved_model_writer.h"
@@ -127,6 +128,8 @@ absl::Status ServableWriter::WriteAndCompare(
   SetActivity(absl::StrCat("writing ", request_.target));
   REQUANT_ASSIGN_OR_RETURN(
       exported_, ExportSavedModel(options, std::move(graph), folder_->path()));
+  // Loading both models takes memory.
+  ForgetAllBut(tensorflow::GraphDef());
   std::vector<WarmUpRequest> requests;
   for (const SignatureRecords& part : records) {
     REQUANT_ASSIGN_OR_RETURN(requests.emplace_back(),

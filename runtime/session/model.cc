@@ -15,6 +15,7 @@
 #include "base/program/flags.h"
 #include "base/status_macros.h"
 #include "base/text/nearest_name.h"
+#include "graph/constant_store.h"
 #include "graph/freeze/checkpoint.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
@@ -100,13 +101,13 @@ absl::StatusOr<std::unique_ptr<Model>> Model::Load(
 absl::StatusOr<std::unique_ptr<Model>> Model::Make(
     const std::string& path, GraphDef graph,
     const tensorflow::SignatureDef& signature, const SessionSpec& session,
-    const GraphInspector& inspect) {
+    const GraphInspector& inspect, int64_t most_constant_bytes) {
   REQUANT_RETURN_IF_ERROR(LoadTensorFlow());
   std::unique_ptr<Model> model(new Model);
   model->path_ = path;
   model->signature_ = signature;
-  REQUANT_RETURN_IF_ERROR(
-      model->TakeGraph(std::move(graph), OptionsFor(session), inspect));
+  REQUANT_RETURN_IF_ERROR(model->TakeGraph(
+      std::move(graph), OptionsFor(session), inspect, most_constant_bytes));
   return model;
 }
 
@@ -114,8 +115,35 @@ Model::~Model() {
   if (session_ != nullptr) (void)session_->Close();
 }
 
+absl::Status Model::TakeStored(int64_t most_bytes, GraphDef* graph) {
+  const bool fill_in =
+      FilledBytes(*graph) - static_cast<int64_t>(graph->ByteSizeLong()) <=
+      most_bytes;
+  for (NodeDef& node : *graph->mutable_node()) {
+    if (fill_in) FillIn(&node);
+    const auto attribute = node.attr().find("value");
+    if (fill_in || node.op() != "Const" || attribute == node.attr().end()) {
+      continue;
+    }
+    const auto value = StoredValue(attribute->second.tensor());
+    if (!value.has_value()) continue;
+    node.set_op("Placeholder");
+    node.mutable_attr()->erase("value");
+    value->shape().AsProto((*node.mutable_attr())["shape"].mutable_shape());
+    stored_.emplace_back(absl::StrCat(node.name(), ":0"), *value);
+  }
+  if (graph->ByteSizeLong() <= static_cast<size_t>(kMaxGraphBytes)) {
+    return absl::OkStatus();
+  }
+  return absl::OutOfRangeError(
+      absl::StrCat(path_,
+                   " has more than 2 GB of small constants, which no "
+                   "session of TensorFlow takes"));
+}
+
 absl::Status Model::TakeGraph(GraphDef graph, const SessionOptions& options,
-                              const GraphInspector& inspect) {
+                              const GraphInspector& inspect,
+                              int64_t most_constant_bytes) {
   IndexNodes(graph);
   if (const std::string variables = VariablesOf(graph); !variables.empty()) {
     no_values_ = absl::StrCat(path_, " has ", variables,
@@ -123,6 +151,7 @@ absl::Status Model::TakeGraph(GraphDef graph, const SessionOptions& options,
                               "freeze it first (requant freeze)");
   }
   if (inspect) REQUANT_RETURN_IF_ERROR(inspect(*this, &graph));
+  REQUANT_RETURN_IF_ERROR(TakeStored(most_constant_bytes, &graph));
   session_.reset(tensorflow::NewSession(options));
   if (session_ == nullptr) {
     return absl::InternalError("TensorFlow gives no session");
@@ -159,11 +188,13 @@ absl::Status Model::LoadSavedModelDirectory(const ModelSpec& spec,
   if (inspect) {
     REQUANT_RETURN_IF_ERROR(inspect(*this, meta_graph.mutable_graph_def()));
   }
-  const auto& tags = meta_graph.meta_info_def().tags();
+  const auto& names = meta_graph.meta_info_def().tags();
+  const std::unordered_set<std::string> tags(names.begin(), names.end());
+  // TensorFlow reads it again.
+  meta_graph.Clear();
   tensorflow::SavedModelBundle bundle;
   const absl::Status loaded = tensorflow::LoadSavedModel(
-      options, tensorflow::RunOptions(), directory,
-      std::unordered_set<std::string>(tags.begin(), tags.end()), &bundle);
+      options, tensorflow::RunOptions(), directory, tags, &bundle);
   if (!loaded.ok()) {
     REQUANT_RETURN_IF_ERROR(WithoutValues(loaded));
     return RunError(loaded, path_, "TensorFlow cannot load the SavedModel");
@@ -283,15 +314,17 @@ absl::StatusOr<std::unique_ptr<ModelFunction>> ModelFunction::Make(
   std::unique_ptr<ModelFunction> function(new ModelFunction(model));
   tensorflow::CallableOptions callable;
   for (const std::string& input : input_tensors) callable.add_feed(input);
-  for (const auto& [tensor, value] : model->constants_) {
-    callable.add_feed(tensor);
-    function->constants_.push_back(value);
+  for (const auto* constants : {&model->constants_, &model->stored_}) {
+    for (const auto& [tensor, value] : *constants) {
+      callable.add_feed(tensor);
+      function->constants_.push_back(value);
+    }
   }
+  const auto& feeds = callable.feed();
   for (const std::string& output : output_tensors) {
-    const auto input =
-        std::find(input_tensors.begin(), input_tensors.end(), output);
-    const bool is_fed = input != input_tensors.end();
-    function->fed_.push_back(is_fed ? input - input_tensors.begin() : -1);
+    const auto feed = std::find(feeds.begin(), feeds.end(), output);
+    const bool is_fed = feed != feeds.end();
+    function->fed_.push_back(is_fed ? feed - feeds.begin() : -1);
     if (!is_fed) callable.add_fetch(output);
   }
   if (callable.fetch().empty()) return function;
@@ -317,22 +350,24 @@ ModelFunction::~ModelFunction() {
 absl::Status ModelFunction::Run(const std::vector<Tensor>& inputs,
                                 std::vector<Tensor>* outputs,
                                 tensorflow::RunMetadata* metadata) {
-  std::vector<Tensor> fetched;
+  std::vector<Tensor> with_constants, fetched;
+  if (!constants_.empty()) {
+    with_constants = inputs;
+    with_constants.insert(with_constants.end(), constants_.begin(),
+                          constants_.end());
+  }
+  const std::vector<Tensor>& feeds =
+      constants_.empty() ? inputs : with_constants;
   if (handle_.has_value()) {
-    std::vector<Tensor> feeds;
-    if (!constants_.empty()) {
-      feeds = inputs;
-      feeds.insert(feeds.end(), constants_.begin(), constants_.end());
-    }
-    const absl::Status status = model_->session().RunCallable(
-        *handle_, constants_.empty() ? inputs : feeds, &fetched, metadata);
+    const absl::Status status =
+        model_->session().RunCallable(*handle_, feeds, &fetched, metadata);
     REQUANT_RETURN_IF_ERROR(model_->WithoutValues(status));
     REQUANT_RETURN_IF_ERROR(status);
   }
   outputs->clear();
   auto next = fetched.begin();
-  for (const int input : fed_) {
-    outputs->push_back(input < 0 ? std::move(*next++) : inputs[input]);
+  for (const int feed : fed_) {
+    outputs->push_back(feed < 0 ? std::move(*next++) : feeds[feed]);
   }
   return absl::OkStatus();
 }

@@ -44,12 +44,19 @@ class Model {
       const ModelSpec& spec, const SessionSpec& session,
       const GraphInspector& inspect = nullptr, bool extendable = false);
 
+  // The most bytes of stored constants (graph/constant_store.h) that Make puts
+  // into the session's graph, which TensorFlow holds several times.
+  static constexpr int64_t kMostConstantBytes = int64_t{1} << 28;
+
   // Does the same with a graph that is in memory, for which `path` stands in
-  // messages. The keys of `signature` may name inputs and outputs.
+  // messages. The keys of `signature` may name inputs and outputs. If its
+  // stored constants are larger than `most_constant_bytes`, they become
+  // placeholders, which functions feed with the values as they are.
   static absl::StatusOr<std::unique_ptr<Model>> Make(
       const std::string& path, tensorflow::GraphDef graph,
       const tensorflow::SignatureDef& signature, const SessionSpec& session,
-      const GraphInspector& inspect = nullptr);
+      const GraphInspector& inspect = nullptr,
+      int64_t most_constant_bytes = kMostConstantBytes);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -88,7 +95,10 @@ class Model {
 
   absl::Status TakeGraph(tensorflow::GraphDef graph,
                          const tensorflow::SessionOptions& options,
-                         const GraphInspector& inspect);
+                         const GraphInspector& inspect,
+                         int64_t most_constant_bytes = kMostConstantBytes);
+  // Puts stored constants into the graph, or feeds them.
+  absl::Status TakeStored(int64_t most_bytes, tensorflow::GraphDef* graph);
   absl::Status LoadSavedModelDirectory(
       const ModelSpec& spec, const std::string& directory,
       const tensorflow::SessionOptions& options, const GraphInspector& inspect);
@@ -106,8 +116,10 @@ class Model {
   tensorflow::SignatureDef signature_;
   // Every node, with its type if it is a placeholder.
   absl::flat_hash_map<std::string, tensorflow::DataType> nodes_;
-  // Tensors that are fed the same values in every run.
+  // Tensors that are fed the same values in every run: those of the dataset,
+  // and large constants.
   std::vector<std::pair<std::string, tensorflow::Tensor>> constants_;
+  std::vector<std::pair<std::string, tensorflow::Tensor>> stored_;
 
   friend class ModelFunction;
 };
@@ -147,7 +159,8 @@ class ModelFunction {
   std::optional<tensorflow::Session::CallableHandle> handle_;
   // The values that are fed after the inputs.
   std::vector<tensorflow::Tensor> constants_;
-  // The index of the input that each output is, or -1 if it is fetched.
+  // The index of the input or value that each output is, or -1 if it is
+  // fetched.
   std::vector<int> fed_;
 };
 

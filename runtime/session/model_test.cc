@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "base/files/file.h"
+#include "graph/const_node.h"
+#include "graph/constant_store.h"
 #include "graph/graph_io.h"
 #include "graph/testing/testing.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -158,6 +160,40 @@ TEST(ConnectInputs, FeedsConstantsInEveryRun) {
   weights.set_dtype("int32");
   EXPECT_THAT((*model)->ConnectInputs(dataset).status().message(),
               HasSubstr("takes float, but the dataset feeds int32"));
+}
+
+TEST(Model, FeedsLargeConstantsThatAreOutsideOfTheGraph) {
+  Tensor weights(tensorflow::DT_FLOAT, {64});
+  weights.flat<float>().setConstant(3);
+  for (const int64_t most : {int64_t{1000}, int64_t{100}}) {
+    std::unique_ptr<Model> model;
+    {
+      const ConstantStore store(100);
+      GraphDef graph = GraphFromText(R"(
+        x = Placeholder dtype=float
+        y = Mul(x, weights) T=float
+      )");
+      *graph.add_node() = MakeConst("weights", weights);
+      const auto inspect = [](const Model&, GraphDef* inspected) {
+        return ConstValue(inspected->node(2)).status();
+      };
+      ASSERT_OK_AND_ASSIGN(model,
+                           Model::Make("graph", graph, {}, {}, inspect, most));
+    }
+    ASSERT_OK(model->ConnectInputs(FeedX("float")).status());
+    ASSERT_OK_AND_ASSIGN(
+        const auto function,
+        ModelFunction::Make(model.get(), {"x:0"}, {"y:0", "weights:0"}));
+    std::vector<Tensor> outputs;
+    for (int run = 0; run < 2; ++run) {
+      ASSERT_OK(function->Run({TensorOf<float>({}, {2})}, &outputs));
+      EXPECT_EQ(ValuesOf(outputs[0]), std::vector<float>(64, 6));
+      EXPECT_EQ(ValuesOf(outputs[1]), std::vector<float>(64, 3));
+    }
+    // Only a constant has a value by itself.
+    EXPECT_EQ(model->session().Run({}, {"weights:0"}, {}, &outputs).ok(),
+              most == 1000);
+  }
 }
 
 TEST(PredictionTensor, IsNoneOfTheInputs) {

@@ -9,7 +9,9 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
+#include "base/process/machine.h"
 #include "graph/graph_io.h"
+#include "graph/tensorflow_library.h"
 #include "graph/testing/saved_models.h"
 #include "re2/re2.h"
 #include "runtime/evaluation.pb.h"
@@ -439,9 +441,56 @@ TEST_F(Servable, RefusesWithOneSentenceAndWritesNothing) {
               Misused("--format is text, or json with --saved_model"));
   EXPECT_THAT(Quantize("tabular", "no", {"--ops=fast"}),
               Misused("--ops is portable or legacy"));
+  EXPECT_THAT(
+      Quantize("tabular", "no", {"--memory_limit=100M"}),
+      Fails("the model needs about 0.3 GB of memory, and --memory_limit "
+            "allows 0.1 GB"));
   EXPECT_THAT(Quantize("tabular", "no/1", {"--data=absent.csv"}), Exits(1));
   EXPECT_THAT(Quantize("tabular", "no/1/2"), Fails("cannot write"));
   EXPECT_FALSE(fs::exists(folder_->Path("tabular/no")));
+}
+
+// Gives the largest difference between the answers of two models.
+constexpr char kLargestDifference[] = R"(
+import sys, numpy, tensorflow
+records = {name: tensorflow.constant(values)
+           for name, values in numpy.load(sys.argv[1]).items()}
+answers = [tensorflow.saved_model.load(model)
+           .signatures["serving_default"](**records)["scores"].numpy()
+           for model in sys.argv[2:]]
+print("difference", abs(answers[0] - answers[1]).max())
+)";
+
+// A graph of so many weights could not be written, nor read.
+TEST(LargeModel, PassesInTwiceTheMemoryOfItsWeights) {
+  constexpr int64_t kNeededMemory = 8'000'000'000, kNeededDisk = 5'000'000'000;
+  const TestFolder folder;
+  const int64_t memory = ReadMemoryLimits().usable().value_or(0);
+  const int64_t disk = fs::space(folder.path()).available;
+  if (!fs::exists(PythonFolder() + "/installed") || memory < kNeededMemory ||
+      disk < kNeededDisk) {
+    GTEST_SKIP() << "this needs Python's TensorFlow, 8 GB of memory (there are "
+                 << memory << " bytes) and 5 GB of disk (" << disk << ")";
+  }
+  ASSERT_THAT(RunPython({"tests/serving/make_large_model.py", folder.path()}),
+              Exits(0));
+  const std::string model = folder.Path("model"), int8 = folder.Path("int8");
+  const int64_t bytes =
+      fs::file_size(model + "/variables/variables.data-00000-of-00001");
+  ASSERT_GT(bytes, int64_t{1} << 31);
+  const Words quantize = {"--saved_model=" + model, "--output=" + int8,
+                          "--data=" + folder.Path("data.npz"),
+                          "--moment_records=0"};
+  EXPECT_THAT(RunProgram(kQuantize, Joined(quantize, {"--memory_limit=4G"})),
+              Fails("the model needs about 5.0 GB of memory"));
+  EXPECT_THAT(
+      RunProgram(kQuantize, Joined(quantize, {"--memory_limit=5100M"})),
+      Prints("20 of 20 matrix products", "become 140800000", "variables of"));
+  EXPECT_THAT(RunProgram(kCheckServing, {int8}), Prints("1 answer as when"));
+  const ProgramRun run = RunPython(
+      {"-c", kLargestDifference, folder.Path("data.npz"), int8, model});
+  ASSERT_THAT(run, Exits(0));
+  EXPECT_LT(NumberIn(run.out, "difference (.*)\n"), 0.25);
 }
 
 }  // namespace

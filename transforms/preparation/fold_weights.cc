@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "graph/const_node.h"
+#include "graph/constant_store.h"
 #include "graph/op_catalog.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -83,7 +84,11 @@ class FactorGraph {
     if (sums_.count(tensor) > 0) return;
     const NodeDef& maker = *index_.Find(ParseTensorName(tensor).node);
     for (const NodeDef* node : ConstantPart(index_, maker, &ops_)) {
-      if (added_.insert(node).second) *graph_.add_node() = *node;
+      if (!added_.insert(node).second) continue;
+      NodeDef* copy = graph_.add_node();
+      *copy = *node;
+      // TensorFlow computes with it.
+      FillIn(copy);
     }
     const std::string sum = index_.FreeName(
         absl::StrCat("requant_fold/sum", static_cast<int>(sums_.size())));
