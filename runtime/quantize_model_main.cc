@@ -3,11 +3,9 @@
 
 #include <gflags/gflags.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <future>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,28 +24,22 @@
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "ranges/range_choice.h"
-#include "ranges/range_table.h"
-#include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/dataset.pb.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/datasets/formats/source_format.h"
 #include "runtime/datasets/guess_dataset.h"
 #include "runtime/quantization/quantize.h"
+#include "runtime/quantization/quantize_frozen.h"
 #include "runtime/servable/check_graph.h"
 #include "runtime/servable/make_servable.h"
 #include "runtime/servable/signature_files.h"
 #include "runtime/servable/tensorflow_versions.h"
 #include "runtime/session/job.pb.h"
 #include "runtime/session/job_flags.h"
-#include "runtime/session/model.h"
 #include "runtime/session/model_signature.h"
-#include "tensorflow/core/framework/graph.pb.h"
 #include "transforms/layers/coverage.h"
-#include "transforms/layers/float_layer.h"
 #include "transforms/layers/quantized_weights.h"
 #include "transforms/pipeline_parser.h"
-#include "transforms/preparation/prepare_graph.h"
-#include "transforms/registry.h"
 
 DEFINE_string(graph, "",
               "the frozen float graph: a .pb or .pbtxt file, such as requant "
@@ -125,8 +117,6 @@ DEFINE_string(format, "text",
 
 namespace requant {
 namespace {
-
-using tensorflow::GraphDef;
 
 ProgramHelp Help() {
   ProgramHelp help;
@@ -291,216 +281,39 @@ absl::StatusOr<CalibrateJob> JobFromFlags(const SignatureFiles& files) {
   return job;
 }
 
-using RegistryFuture = std::shared_future<absl::StatusOr<TransformRegistry*>>;
-
-// A graph on its way to eight bits.
-struct Quantization {
-  CalibrateJob job;
-  RegistryFuture registry;
-  GraphDef graph;
-  // The size of the graph as it was.
-  GraphSize before;
-  // Names of nodes.
-  std::vector<std::string> outputs;
-  // Products that are not to be exposed, beside those that the user excludes.
-  std::vector<std::string> unexposed;
-  PreparedGraph prepared;
-  // They tell the work of each product.
-  FirstBatchShapes shapes;
-  // 0 with --ranges.
-  int64_t calibration_records = 0;
-  // The content of the file --ranges_output, if it was asked for.
-  std::string ranges;
-  // Descriptions for users of what was done: the table of layers.
-  std::vector<std::string> notes;
-  // The graph's content, and lines on how it compares with the float graph.
-  std::string content;
-  std::string findings;
-};
-
-FloatLayerOptions LayerOptions(const Quantization& quantization) {
-  FloatLayerOptions options = {quantization.outputs,
-                               ParseNameList(FLAGS_excluded_ops),
-                               ParseNameList(FLAGS_excluded_nodes)};
-  const std::vector<std::string>& more = quantization.unexposed;
-  options.excluded_nodes.insert(options.excluded_nodes.end(), more.begin(),
-                                more.end());
-  return options;
+QuantizeParameters ParametersFromFlags() {
+  return {Target(),
+          Ops(),
+          FLAGS_method,
+          FLAGS_value_percentile,
+          {{},
+           ParseNameList(FLAGS_excluded_ops),
+           ParseNameList(FLAGS_excluded_nodes)}};
 }
 
-QuantizeParameters Parameters(FloatLayerOptions layers) {
-  return {Target(), Ops(), FLAGS_method, FLAGS_value_percentile,
-          std::move(layers)};
-}
-
-absl::Status Prepare(bool may_change, Quantization* quantization,
-                     GraphDef* graph) {
-  const auto registry = [&] { return quantization->registry.get(); };
-  REQUANT_ASSIGN_OR_RETURN(
-      quantization->prepared,
-      PrepareGraph(LayerOptions(*quantization), may_change, registry, graph));
-  return absl::OkStatus();
-}
-
-// Takes the graph and its outputs from the model, and prepares the graph that
-// goes into the session. Fails, with `nothing` set, if it stays in float.
-absl::Status Take(const Model& model, GraphDef* graph,
-                  Quantization* quantization) {
-  std::vector<std::string> names = ParseNameList(FLAGS_outputs);
-  const PredictionSpec& prediction = quantization->job.dataset().prediction();
-  if (!prediction.tensor().empty()) {
-    names.insert(names.begin(), prediction.tensor());
-  }
-  REQUANT_ASSIGN_OR_RETURN(quantization->outputs, OutputNodes(model, names));
-  quantization->before = SizeOf(*graph);
-  // A SavedModel's session has the graph of its file.
-  const bool may_change = SavedModelDirectory(model.path()).empty();
-  REQUANT_RETURN_IF_ERROR(RunError(Prepare(may_change, quantization, graph),
-                                   model.path(), "cannot be quantized"));
-  quantization->graph = *graph;
-  const PreparedGraph& prepared = quantization->prepared;
-  if (!prepared.nothing.empty()) {
-    return absl::CancelledError(prepared.nothing);
-  }
-  if (may_change) {
-    quantization->shapes.wanted = UnknownOperands(prepared.products);
-  }
-  return absl::OkStatus();
-}
-
-// Loads the model, and calibrates it unless there are ranges. Returns the
-// ranges' files. Fails if the graph stays in float.
-absl::StatusOr<std::vector<std::string>> LoadAndCalibrate(
-    Quantization* quantization) {
-  const CalibrateJob& job = quantization->job;
-  const auto take = [&](const Model& model, GraphDef* graph) {
-    return Take(model, graph, quantization);
-  };
-  if (!FLAGS_ranges.empty()) {
-    SetActivity(absl::StrCat("loading ", job.model().path()));
-    REQUANT_RETURN_IF_ERROR(
-        Model::Load(job.model(), job.session(), take).status());
-    return ParseNameList(FLAGS_ranges);
-  }
-  const bool keep_ranges = !FLAGS_ranges_output.empty();
-  REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
-                           ObserveRanges(job, take, /*for_file=*/keep_ranges,
-                                         &quantization->shapes));
-  for (const auto& [name, entry] : table.entries()) {
-    quantization->calibration_records =
-        std::max(quantization->calibration_records, entry.records);
-  }
-  REQUANT_ASSIGN_OR_RETURN(std::string content, SerializeRangeTable(table));
-  REQUANT_ASSIGN_OR_RETURN(std::string path, MemoryFile(content));
-  if (keep_ranges) quantization->ranges = std::move(content);
-  return std::vector<std::string>{std::move(path)};
-}
-
-// Quantizes the prepared graph.
-absl::Status RunTransforms(const std::vector<std::string>& ranges_files,
-                           Quantization* quantization) {
-  std::vector<std::string> excluded;
-  if (quantization->prepared.changed && !FLAGS_ranges.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(const RangeTable table,
-                             ReadRangeTables(ranges_files));
-    REQUANT_ASSIGN_OR_RETURN(
-        excluded, LayersWithoutRanges(&quantization->prepared,
-                                      LayerOptions(*quantization), table,
-                                      &quantization->graph));
-  }
-  const absl::StatusOr<TransformRegistry*>& registry =
-      quantization->registry.get();
-  REQUANT_RETURN_IF_ERROR(registry.status());
-  return QuantizeGraph(Parameters(LayerOptions(*quantization)), ranges_files,
-                       excluded, **registry, &quantization->notes,
-                       &quantization->graph);
-}
-
-// Gives the products that were exposed in vain the form that they had: it may
-// be faster. Quantizes the graph again.
-absl::Status TakeBack(const std::vector<std::string>& ranges_files,
-                      Quantization* quantization) {
-  const std::vector<std::string> names = ExposedInVain(quantization->graph);
-  if (!quantization->prepared.changed || names.empty()) {
-    return absl::OkStatus();
-  }
-  quantization->unexposed = names;
-  quantization->notes.clear();
-  REQUANT_ASSIGN_OR_RETURN(quantization->graph,
-                           ReadGraph(quantization->job.model().path()));
-  REQUANT_RETURN_IF_ERROR(
-      Prepare(/*may_change=*/true, quantization, &quantization->graph));
-  for (CountedProduct& product : quantization->prepared.products) {
-    if (std::find(names.begin(), names.end(), product.name) != names.end()) {
-      product.in_float = "the ranges do not have it";
-    }
-  }
-  if (!quantization->prepared.nothing.empty()) return absl::OkStatus();
-  return RunTransforms(ranges_files, quantization);
-}
-
-// Restores the float graph.
-absl::Status StayFloat(Quantization* quantization) {
-  std::string& why = quantization->prepared.nothing;
-  if (why.empty()) why = "the outputs need no MatMul with constant weights";
-  quantization->notes.clear();
-  if (!FLAGS_ranges_output.empty() && quantization->ranges.empty()) {
-    REQUANT_ASSIGN_OR_RETURN(quantization->ranges,
-                             SerializeRangeTable(RangeTable()));
-  }
-  REQUANT_ASSIGN_OR_RETURN(quantization->graph,
-                           ReadGraph(quantization->job.model().path()));
-  return absl::OkStatus();
-}
-
-// Quantizes the graph in this same process: TensorFlow starts once, and neither
-// the graph nor the ranges pass through a file. If there is nothing to
-// quantize, the graph stays as it is.
-absl::Status Quantize(Quantization* quantization) {
-  // The registry loads while the graph is calibrated.
-  quantization->registry =
-      std::async(std::launch::async, TransformRegistry::Get).share();
-  const absl::StatusOr<std::vector<std::string>> ranges_files =
-      LoadAndCalibrate(quantization);
-  if (!quantization->prepared.nothing.empty()) return StayFloat(quantization);
-  REQUANT_RETURN_IF_ERROR(ranges_files.status());
-  const int64_t matmuls = QuantizedMatMuls(quantization->graph);
-  REQUANT_RETURN_IF_ERROR(RunTransforms(*ranges_files, quantization));
-  REQUANT_RETURN_IF_ERROR(TakeBack(*ranges_files, quantization));
-  if (QuantizedMatMuls(quantization->graph) == matmuls) {
-    return StayFloat(quantization);
-  }
-  std::vector<CountedProduct>& products = quantization->prepared.products;
-  MarkLeftInFloat(quantization->graph, &products);
-  SetWork(quantization->shapes.observed, quantization->shapes.operands,
-          &products);
-  return absl::OkStatus();
-}
-
-absl::Status Write(const Quantization& quantization) {
+absl::Status Write(const QuantizedFrozen& quantized,
+                   const std::string& content) {
   std::vector<FileToWrite> files;
   if (!FLAGS_ranges_output.empty()) {
-    files.push_back({FLAGS_ranges_output, [&](int fd) {
-                       return WriteAll(fd, quantization.ranges);
-                     }});
+    files.push_back({FLAGS_ranges_output,
+                     [&](int fd) { return WriteAll(fd, quantized.ranges); }});
   }
-  files.push_back({FLAGS_output,
-                   [&](int fd) { return WriteAll(fd, quantization.content); }});
+  files.push_back(
+      {FLAGS_output, [&](int fd) { return WriteAll(fd, content); }});
   return WriteFilesAtomically(files);
 }
 
-std::string ResultText(const Quantization& quantization) {
-  const GraphSize after = SizeOf(quantization.graph);
+std::string ResultText(const FrozenJob& job, const QuantizedFrozen& quantized) {
+  const GraphSize after = SizeOf(quantized.graph);
   std::string text = absl::StrCat(Printable(FLAGS_output), ": ",
-                                  GraphSizeSummary(quantization.before, after));
+                                  GraphSizeSummary(quantized.before, after));
   if (!FLAGS_dataset.empty() || FLAGS_ranges.empty()) {
     absl::StrAppend(
         &text, "; to verify it, on RECORDS that it was not calibrated on: ",
         EvaluateCommand({FLAGS_output, FLAGS_dataset, FLAGS_graph},
-                        quantization.job.dataset().prediction(),
-                        ParseNameList(FLAGS_outputs)));
+                        job.calibration.dataset().prediction(), job.outputs));
   }
-  if (after.bytes > quantization.before.bytes) {
+  if (after.bytes > quantized.before.bytes) {
     absl::StrAppend(&text,
                     "\nthe result is larger than the float graph: the nodes, "
                     "ranges and repeated columns of its int8 layers take up "
@@ -509,23 +322,24 @@ std::string ResultText(const Quantization& quantization) {
   return text + "\n";
 }
 
-void Print(const Quantization& quantization) {
+void Print(const FrozenJob& job, const QuantizedFrozen& quantized,
+           const std::string& findings) {
   std::string text;
-  if (quantization.calibration_records > 0) {
-    absl::StrAppend(&text, "calibrated on ", quantization.calibration_records,
+  if (quantized.calibration_records > 0) {
+    absl::StrAppend(&text, "calibrated on ", quantized.calibration_records,
                     " records\n");
   }
-  for (const std::string& note : quantization.notes) {
+  for (const std::string& note : quantized.notes) {
     absl::StrAppend(&text, note, "\n");
   }
-  absl::StrAppend(
-      &text, Printable(CoverageText(quantization.prepared.products)), "\n");
-  if (!quantization.prepared.nothing.empty()) {
+  absl::StrAppend(&text, Printable(CoverageText(quantized.prepared.products)),
+                  "\n");
+  if (!quantized.prepared.nothing.empty()) {
     absl::StrAppend(
-        &text, "nothing pays here: ", Printable(quantization.prepared.nothing),
+        &text, "nothing pays here: ", Printable(quantized.prepared.nothing),
         "; ", Printable(FLAGS_output), " is the float graph as it was\n");
   } else {
-    absl::StrAppend(&text, quantization.findings, ResultText(quantization));
+    absl::StrAppend(&text, findings, ResultText(job, quantized));
     // A run prints this at its end, and its record must suit other machines.
     if (!IsPartOfRun()) absl::StrAppend(&text, ServingHint(), "\n");
   }
@@ -546,9 +360,7 @@ absl::StatusOr<int> WorkOnSavedModel() {
     REQUANT_ASSIGN_OR_RETURN(job.others[files[i].signature],
                              ReadDeclaration(files[i]));
   }
-  job.parameters = Parameters({{},
-                               ParseNameList(FLAGS_excluded_ops),
-                               ParseNameList(FLAGS_excluded_nodes)});
+  job.parameters = ParametersFromFlags();
   job.target = FLAGS_output;
   job.overwrite = FLAGS_overwrite;
   job.dataset = files[0].declaration;
@@ -575,45 +387,55 @@ void SetIsolation(IsolationOptions* isolation) {
   }
 }
 
+// Returns lines on how the graph with this content compares with the float
+// graph.
+std::string FindingsText(const FrozenJob& job, const SignatureRecords& records,
+                         const std::string& content) {
+  if (!IsForThisMachine()) {
+    return "not compared with the float graph: this CPU sums otherwise than "
+           "those that it is for\n";
+  }
+  return CheckGraph(content, job.calibration, job.outputs, records,
+                    {FLAGS_output, FLAGS_dataset, FLAGS_graph});
+}
+
 absl::StatusOr<int> Work() {
   if (!FLAGS_saved_model.empty()) return WorkOnSavedModel();
-  Quantization quantization;
+  FrozenJob job;
   REQUANT_ASSIGN_OR_RETURN(
-      quantization.job,
+      job.calibration,
       JobFromFlags({"", FLAGS_dataset, ParseNameList(FLAGS_data)}));
-  std::vector<std::string> inputs = FilesOf(quantization.job.dataset());
+  job.parameters = ParametersFromFlags();
+  job.outputs = ParseNameList(FLAGS_outputs);
+  job.ranges = ParseNameList(FLAGS_ranges);
+  job.keep_ranges = !FLAGS_ranges_output.empty();
+  std::vector<std::string> inputs = FilesOf(job.calibration.dataset());
   inputs.insert(inputs.end(), {FLAGS_graph, FLAGS_dataset});
-  for (const auto& path : ParseNameList(FLAGS_ranges)) inputs.push_back(path);
+  inputs.insert(inputs.end(), job.ranges.begin(), job.ranges.end());
   REQUANT_RETURN_IF_ERROR(
       CheckOutputs(inputs, {FLAGS_output, FLAGS_ranges_output}));
   SignatureRecords records;
-  if (FLAGS_ranges.empty()) {
+  if (job.ranges.empty()) {
     const bool exact =
         !gflags::GetCommandLineFlagInfoOrDie("max_records").is_default;
-    REQUANT_ASSIGN_OR_RETURN(records, HoldBack(exact, &quantization.job));
+    REQUANT_ASSIGN_OR_RETURN(records, HoldBack(exact, &job.calibration));
   }
-  REQUANT_RETURN_IF_ERROR(Quantize(&quantization));
+  REQUANT_ASSIGN_OR_RETURN(QuantizedFrozen quantized, QuantizeFrozen(job));
   if (!FLAGS_target_tensorflow.empty()) {
-    StripDefaultValues(&quantization.graph);
+    StripDefaultValues(&quantized.graph);
     REQUANT_RETURN_IF_ERROR(
-        CheckTensorFlow(FLAGS_target_tensorflow, quantization.graph));
+        CheckTensorFlow(FLAGS_target_tensorflow, quantized.graph));
   }
-  REQUANT_ASSIGN_OR_RETURN(quantization.content,
-                           SerializeGraph(quantization.graph));
+  REQUANT_ASSIGN_OR_RETURN(const std::string content,
+                           SerializeGraph(quantized.graph));
   // The runner verifies what is part of a run.
-  if (FLAGS_ranges.empty() && quantization.prepared.nothing.empty() &&
-      !IsPartOfRun()) {
-    quantization.findings =
-        IsForThisMachine()
-            ? CheckGraph(quantization.content, quantization.job,
-                         ParseNameList(FLAGS_outputs), records,
-                         {FLAGS_output, FLAGS_dataset, FLAGS_graph})
-            : "not compared with the float graph: this CPU sums otherwise "
-              "than those that it is for\n";
-  }
+  const bool compares = job.ranges.empty() && !IsPartOfRun() &&
+                        quantized.prepared.nothing.empty();
+  const std::string findings =
+      compares ? FindingsText(job, records, content) : "";
   StartReport();
-  REQUANT_RETURN_IF_ERROR(Write(quantization));
-  Print(quantization);
+  REQUANT_RETURN_IF_ERROR(Write(quantized, content));
+  Print(job, quantized, findings);
   return kExitOk;
 }
 

@@ -205,6 +205,66 @@ std::string NotesText(const std::vector<std::string>& notes) {
   return text;
 }
 
+// Makes made->graph of made->model, and describes what was done. Returns how
+// much of the work is in int8.
+absl::StatusOr<std::string> MakeGraph(
+    const ServableJob& job, const std::vector<SignatureRecords>& records,
+    MadeServable* made) {
+  FrozenModel& model = *made->model;
+  std::vector<std::string> notes;
+  REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));
+  QuantizeParameters parameters = job.parameters;
+  parameters.layers.outputs = model.frozen.outputs;
+  REQUANT_ASSIGN_OR_RETURN(
+      PreparedGraph prepared,
+      PrepareGraph(parameters.layers, /*may_change=*/true,
+                   TransformRegistry::Get, &model.frozen.graph));
+  if (prepared.nothing.empty()) {
+    made->graph = model.frozen.graph;
+    REQUANT_RETURN_IF_ERROR(Quantize(model, job, parameters, records, &notes,
+                                     &prepared.products, &made->graph));
+    if (QuantizedMatMuls(made->graph) == 0) {
+      prepared.nothing = "the outputs need no MatMul with constant weights";
+    }
+  }
+  made->text = NotesText(notes);
+  if (!prepared.nothing.empty()) {
+    // What was simplified and prepared is not the model as it was.
+    made->graph.Clear();
+    ForgetAllBut(made->graph);
+    REQUANT_ASSIGN_OR_RETURN(FrozenModel again,
+                             FreezeSignatures(job.saved_model, job.tags));
+    made->graph = std::move(again.frozen.graph);
+    made->text = absl::StrCat("nothing pays here, so the model stays float: ",
+                              Printable(prepared.nothing), "\n");
+  }
+  std::string coverage = CoverageText(prepared.products);
+  absl::StrAppend(&made->text, Printable(coverage), "\n");
+  StripDefaultValues(&made->graph);
+  if (!job.tensorflow.empty()) {
+    REQUANT_RETURN_IF_ERROR(CheckTensorFlow(job.tensorflow, made->graph));
+  }
+  model.frozen.graph.Clear();
+  ForgetAllBut(made->graph);
+  return coverage;
+}
+
+// Puts all constants into the graph, which is for a file.
+absl::Status CompleteGraph(const std::string& target, int64_t bytes_before,
+                           MadeServable* made) {
+  const int64_t bytes = FilledBytes(made->graph);
+  if (bytes > kMaxGraphBytes) {
+    return absl::OutOfRangeError(absl::StrCat(
+        "the graph would take ", bytes,
+        " bytes, and a protocol buffer holds at most 2 GB: give --output a "
+        "folder, for a SavedModel with variables"));
+  }
+  for (tensorflow::NodeDef& node : *made->graph.mutable_node()) FillIn(&node);
+  absl::StrAppendFormat(&made->text, "%s: a graph of %.3f MB, before %.3f MB\n",
+                        Printable(target), bytes / 1e6, bytes_before / 1e6);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status MadeServable::Write(const std::string& target) const {
@@ -266,63 +326,20 @@ absl::StatusOr<MadeServable> MakeServable(const ServableJob& job) {
   REQUANT_ASSIGN_OR_RETURN(const std::vector<SignatureRecords> records,
                            RecordsOf(model, signature, job.others, settings));
   const int64_t bytes_before = FilledBytes(model.frozen.graph);
-  std::vector<std::string> notes;
-  REQUANT_RETURN_IF_ERROR(Simplify(&model, &notes));
-  QuantizeParameters parameters = job.parameters;
-  parameters.layers.outputs = model.frozen.outputs;
-  REQUANT_ASSIGN_OR_RETURN(
-      PreparedGraph prepared,
-      PrepareGraph(parameters.layers, /*may_change=*/true,
-                   TransformRegistry::Get, &model.frozen.graph));
-  if (prepared.nothing.empty()) {
-    made.graph = model.frozen.graph;
-    REQUANT_RETURN_IF_ERROR(Quantize(model, job, parameters, records, &notes,
-                                     &prepared.products, &made.graph));
-    if (QuantizedMatMuls(made.graph) == 0) {
-      prepared.nothing = "the outputs need no MatMul with constant weights";
-    }
-  }
-  made.text = NotesText(notes);
-  if (!prepared.nothing.empty()) {
-    // What was simplified and prepared is not the model as it was.
-    made.graph.Clear();
-    ForgetAllBut(made.graph);
-    REQUANT_ASSIGN_OR_RETURN(FrozenModel again,
-                             FreezeSignatures(job.saved_model, job.tags));
-    made.graph = std::move(again.frozen.graph);
-    made.text = absl::StrCat("nothing pays here, so the model stays float: ",
-                             Printable(prepared.nothing), "\n");
-  }
-  const std::string coverage = CoverageText(prepared.products);
-  absl::StrAppend(&made.text, Printable(coverage), "\n");
-  StripDefaultValues(&made.graph);
-  if (!job.tensorflow.empty()) {
-    REQUANT_RETURN_IF_ERROR(CheckTensorFlow(job.tensorflow, made.graph));
-  }
-  model.frozen.graph.Clear();
-  ForgetAllBut(made.graph);
+  REQUANT_ASSIGN_OR_RETURN(const std::string coverage,
+                           MakeGraph(job, records, &made));
+  JsonMembers members;
   if (made.writer == nullptr) {
-    const int64_t bytes = FilledBytes(made.graph);
-    if (bytes > kMaxGraphBytes) {
-      return absl::OutOfRangeError(absl::StrCat(
-          "the graph would take ", bytes,
-          " bytes, and a protocol buffer holds at most 2 GB: give --output a "
-          "folder, for a SavedModel with variables"));
-    }
-    for (tensorflow::NodeDef& node : *made.graph.mutable_node()) FillIn(&node);
-    absl::StrAppendFormat(
-        &made.text, "%s: a graph of %.3f MB, before %.3f MB\n",
-        Printable(job.target), bytes / 1e6, bytes_before / 1e6);
-    made.json =
-        ResultJson(job, made, coverage, bytes_before,
-                   {{"bytes", absl::StrCat(bytes)}, {"signatures", "[]"}});
-    return made;
+    REQUANT_RETURN_IF_ERROR(CompleteGraph(job.target, bytes_before, &made));
+    members = {{"bytes", absl::StrCat(made.graph.ByteSizeLong())},
+               {"signatures", "[]"}};
+  } else {
+    REQUANT_RETURN_IF_ERROR(
+        made.writer->Write(std::move(made.graph), records, settings));
+    absl::StrAppend(&made.text, made.writer->Text());
+    members = made.writer->Members();
   }
-  REQUANT_RETURN_IF_ERROR(
-      made.writer->Write(std::move(made.graph), records, settings));
-  absl::StrAppend(&made.text, made.writer->Text());
-  made.json =
-      ResultJson(job, made, coverage, bytes_before, made.writer->Members());
+  made.json = ResultJson(job, made, coverage, bytes_before, members);
   return made;
 }
 
