@@ -25,7 +25,7 @@ struct ModelObjectsOptions {
   // The indices of asset files, by the nodes that hold their names.
   std::map<std::string, int> assets;
   // Functions share constants of at least this size; others are copied.
-  int64_t least_shared_bytes = 4096;
+  int64_t least_shared_bytes = 512;
 };
 
 struct ModelObjects {

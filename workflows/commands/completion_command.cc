@@ -12,9 +12,10 @@ int RunCompletionCommand(const std::vector<std::string>& args) {
   const ProgramHelp help = {
       "requant completion",
       "prints the script by which bash or zsh completes commands, flags and "
-      "the names of workflows. A line in ~/.bashrc or ~/.zshrc is enough.",
-      "eval \"$(requant completion bash)\"\n"
-      "eval \"$(requant completion zsh)\"",
+      "the names of workflows. A line in ~/.bashrc is enough: eval \"$(requant "
+      "completion bash)\", and in ~/.zshrc the same with zsh.",
+      "requant completion bash\n"
+      "requant completion zsh",
       {},
       "./requant in a clone is completed too."};
   std::vector<std::string> shells;
