@@ -14,6 +14,7 @@ not agree.
 """
 
 import csv
+import functools
 import glob
 import json
 import os
@@ -60,8 +61,13 @@ def read(path, inputs):
   return fed
 
 
+@functools.lru_cache(maxsize=2)
+def load(path):
+  return tf.saved_model.load(path)
+
+
 def by_load(path, signature, fed):
-  outputs = tf.saved_model.load(path).signatures[signature](
+  outputs = load(path).signatures[signature](
       **{name: tf.constant(value) for name, value in fed.items()})
   return {name: value.numpy() for name, value in outputs.items()}
 
@@ -92,7 +98,7 @@ def named(outputs):
 
 def by_attribute(path, signature, fed):
   """The function of the object that has the signature's name, if any."""
-  model = tf.saved_model.load(path)
+  model = load(path)
   if not hasattr(model, signature):
     return None
   function = getattr(model, signature)
@@ -102,7 +108,7 @@ def by_attribute(path, signature, fed):
 def by_layer(path, signature, fed):
   """Keras's layer, which passes one argument on, perhaps a structure."""
   layer = keras.layers.TFSMLayer(path, call_endpoint=signature)
-  if hasattr(tf.saved_model.load(path), signature):
+  if hasattr(load(path), signature):
     args = arguments(layer.call_endpoint_fn, fed)
   else:
     args = [tf.constant(value) for value in fed.values()]
@@ -127,8 +133,8 @@ def specs(function):
 
 
 def compare(name, original, new, data):
-  signatures = tf.saved_model.load(original).signatures
-  ours = tf.saved_model.load(new).signatures
+  signatures = load(original).signatures
+  ours = load(new).signatures
   assert sorted(signatures) == sorted(ours), (list(signatures), list(ours))
   for key, function in signatures.items():
     assert specs(function) == specs(ours[key]), (key, function, ours[key])
