@@ -122,16 +122,16 @@ ProgramHelp Help() {
   ProgramHelp help;
   help.name = ProgramName();
   help.summary =
-      "calibrates a frozen float graph and computes its MatMul layers and its "
-      "embedding tables in eight bits, in one go. Prints a table of the "
-      "layers, how much of the work runs in int8, what was left in float and "
-      "why, and the command that verifies the result. A graph without such "
-      "layers is written as it is.";
+      "makes an eight-bit SavedModel of a SavedModel, or an eight-bit graph of "
+      "a frozen one, in one go: calibrates it, computes its MatMul layers and "
+      "its embedding tables in eight bits, and compares the result with the "
+      "original. Prints a table of the layers, how much of the work runs in "
+      "int8, what was left in float and why, and what the comparison found. A "
+      "model without such layers is written as it is.";
   help.usage =
+      "$0 --saved_model=my_model --data=train.csv --output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
       "--data=train.tfrecords --output=int8.pb\n"
-      "$0 --saved_model=my_model --dataset=data.textproto "
-      "--data=train.csv --output=int8/1\n"
       "$0 --saved_model=my_model --data=classify=a.csv --data=encode=b.npz "
       "--output=int8/1\n"
       "$0 --graph=fp32.pb --dataset=data.textproto "
@@ -371,7 +371,9 @@ absl::StatusOr<int> WorkOnSavedModel() {
   const bool text = FLAGS_format == "text";
   std::fputs((text ? made.text : made.json).c_str(), stdout);
   if (text && !IsPartOfRun() && Ops() == "legacy") {
-    std::printf("%s\n", ServingHint().c_str());
+    std::printf(
+        "CPUs without VNNI need TF_ENABLE_ONEDNN_OPTS=1 before TensorFlow "
+        "loads; requant check_serving says what a machine lacks\n");
   }
   return kExitOk;
 }

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "base/files/file.h"
 #include "base/json.h"
 #include "base/message/message_json.h"
@@ -135,6 +136,24 @@ absl::Status Simplify(FrozenModel* model, std::vector<std::string>* notes) {
   return absl::OkStatus();
 }
 
+// Nodes without ranges were excluded, but not by the user.
+void SayNotCalibrated(const std::vector<std::string>& nodes,
+                      std::vector<std::string>* notes,
+                      std::vector<CountedProduct>* products) {
+  constexpr char kWhy[] = "no signature that was calibrated computes it";
+  for (const std::string& node : nodes) {
+    for (std::string& note : *notes) {
+      absl::StrReplaceAll(
+          {{absl::StrCat("\"", node, "\" in float: it is excluded"),
+            absl::StrCat("\"", node, "\" in float: ", kWhy)}},
+          &note);
+    }
+    for (CountedProduct& product : *products) {
+      if (product.name == node) product.in_float = kWhy;
+    }
+  }
+}
+
 // Calibrates and quantizes the frozen graph of `model` into `graph`, and sets
 // the work of `products`.
 absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
@@ -166,6 +185,7 @@ absl::Status Quantize(const FrozenModel& model, const ServableJob& job,
   SetActivity(absl::StrCat("quantizing ", model.directory));
   REQUANT_RETURN_IF_ERROR(QuantizeGraph(parameters, {path}, without_range,
                                         *registry, notes, graph));
+  SayNotCalibrated(without_range, notes, products);
   MarkLeftInFloat(*graph, products);
   return absl::OkStatus();
 }
