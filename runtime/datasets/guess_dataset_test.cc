@@ -311,6 +311,19 @@ std::string GuessWithGaps(const SignatureDef& signature, const Strings& files) {
   return WithoutFolder(text);
 }
 
+TEST(GuessDataset, DoesNotSayThatRecordsFeedASingleValue) {
+  GuessOptions options;
+  options.leaves_gaps = true;
+  const auto guessed =
+      GuessDataset(Signature(absl::StrCat(Input("rate", "DT_FLOAT", ""),
+                                          Output("output_0"))),
+                   {}, options);
+  ASSERT_OK(guessed);
+  EXPECT_EQ(guessed->notes[0].text,
+            "the columns \"age\" and \"city\" feed the model's inputs of these "
+            "names");
+}
+
 TEST(GuessDataset, LeavesGapsForWhatOnlyAPersonCanTell) {
   EXPECT_EQ(GuessWithGaps(Signature(),
                           {WriteTestFile("gaps.csv", "Age,city\n31,Rome\n")}),
