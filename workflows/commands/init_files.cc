@@ -343,13 +343,13 @@ absl::StatusOr<InitModel> ReadInitModel(const std::string& path,
   InitModel model;
   model.is_saved_model = !SavedModelDirectory(path).empty();
   if (!model.is_saved_model) {
+    REQUANT_ASSIGN_OR_RETURN(model.signature, SignatureOfGraph(path));
     if (!signature.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--signature is for SavedModels; ", path, " is a file"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--signature is for SavedModels; ", path, " is a graph"));
     }
     model.path = path;
     model.name = PlainName(fs::path(path).stem().string());
-    REQUANT_ASSIGN_OR_RETURN(model.signature, SignatureOfGraph(path));
     return model;
   }
   REQUANT_ASSIGN_OR_RETURN(model.path, FindSavedModel(path));
