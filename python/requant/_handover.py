@@ -80,8 +80,12 @@ def _gathered(batches: Any, inputs: _Inputs, most: int) -> dict[str, Any]:
       break
   if not parts:
     raise RequantError("the dataset has no records")
-  return {name: np.concatenate([part[name] for part in parts])[:most]
-          for name in parts[0]}
+  try:
+    return {name: np.concatenate([part[name] for part in parts])[:most]
+            for name in parts[0]}
+  except (KeyError, ValueError) as error:
+    raise RequantError(
+        f"the dataset's batches have other names or shapes: {error}") from error
 
 
 @contextlib.contextmanager
