@@ -89,7 +89,9 @@ absl::StatusOr<DatasetSpec::SourceCase> FormatOfFile(const std::string& file) {
                       "is a single array: save all arrays in one .npz file, "
                       "under the names of the model's inputs");
   }
-  if (absl::StrContains(head, '\0')) return Unreadable(file, "is none of them");
+  if (absl::StrContains(head, '\0')) {
+    return Unreadable(file, "is in no format that is known");
+  }
   std::string_view text = head;
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");
   text = absl::StripLeadingAsciiWhitespace(text);

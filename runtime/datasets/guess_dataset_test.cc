@@ -150,7 +150,7 @@ TEST(GuessDataset, RefusesFilesOfOtherKinds) {
   EXPECT_EQ(Guess("a.json", " [{}]"),
             "a.json is a JSON array, not an object per line" + hint);
   EXPECT_EQ(Guess("a.bin", std::string("a\0b", 3)),
-            "a.bin is none of them" + hint);
+            "a.bin is in no format that is known" + hint);
   EXPECT_EQ(Guess("a.csv", "\n \n"), "no records in a.csv");
   EXPECT_EQ(Guess("a.rec", RecordBytes("no Example")),
             "no records with a feature in a.rec");

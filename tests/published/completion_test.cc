@@ -107,6 +107,8 @@ TEST_P(Completion, RunsNothingThatAFileIsNamed) {
   Build();
   fs::remove(folder_.Path("clone/workflows"));
   fs::create_directory(folder_.Path("clone/workflows"));
+  fs::create_directory_symlink(fs::absolute("workflows/commands"),
+                               folder_.Path("clone/workflows/commands"));
   folder_.Write("clone/workflows/$(touch${IFS}ran).textproto", "");
   folder_.Write("clone/workflows/wide_deep.textproto", "");
   ExpectCompleted({{"requant run wide\t", "requant run wide_deep"}});
