@@ -33,7 +33,7 @@ def _inputs_of(model: str, signature: str) -> _Inputs:
 def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
   import numpy as np
   array = np.asarray(value)
-  if array.dtype == object:  # So TensorFlow has texts.
+  if array.dtype == object:  # TensorFlow hands texts over as objects.
     texts = [text if isinstance(text, bytes) else str(text).encode()
              for text in array.ravel()]
     array = np.array(texts, "S").reshape(array.shape)
@@ -41,7 +41,7 @@ def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
     array = array.astype(np.float32)
   shape = spec.get("shape")
   if is_batch and shape is not None and array.ndim == len(shape) - 1:
-    array = array[None]  # A dataset that is not batched.
+    array = array[None]  # The dataset is not batched.
   return array if array.ndim else array[None]
 
 

@@ -35,7 +35,8 @@ namespace fs = std::filesystem;
 using tensorflow::SignatureDef;
 
 constexpr int64_t kMostCalibrationRecords = 10'000;
-// So many records tell that this many, not fewer, are calibrated on.
+// If there are so many, a fifth is held back although the most are calibrated
+// on, and more need not be counted.
 constexpr int64_t kMostCountedRecords = kMostCalibrationRecords * 5 / 4;
 constexpr int64_t kUsualBatchSize = 128;
 

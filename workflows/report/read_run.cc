@@ -31,7 +31,7 @@ constexpr std::string_view kResultsFormat = "requant results 1";
 constexpr int64_t kMaxResultBytes = 64 << 20;
 // No workflow has more.
 constexpr int kMostStages = 1000;
-// As many digits of a digest as tell files apart for people.
+// So many digits of a digest are enough for people to tell files apart.
 constexpr size_t kShownDigits = 12;
 
 // Return what is at a path of members such as "tool/cpu": null, "", no number

@@ -74,8 +74,8 @@ void CompareFacts(RunComparison* comparison) {
   }
 }
 
-// By key, figures of which more (1) or less (-1) is better. Others depend on
-// more than the graph.
+// More (1) or less (-1) of these figures is better. The others depend on more
+// than the graph, and are not judged.
 constexpr std::pair<std::string_view, int> kBetter[] = {
     {"accuracy", 1},
     {"difference_points", 1},
@@ -172,13 +172,13 @@ Table RunsTable(const std::vector<ComparedRun>& runs) {
   return table;
 }
 
-// Has no stages that have nothing to compare in any run, such as those that
-// make records.
+// Returns a table without the stages that have nothing to compare in any run,
+// such as those that make records.
 Table StagesTable(const std::vector<ComparedRun>& runs) {
   Table table;
   table.AddColumn("stage", Table::kAlways, /*left=*/true);
   table.AddColumn("run", Table::kAlways);
-  // As in the table at a run's end.
+  // The columns are those of the table at a run's end.
   for (const Figure& figure : Figures()) {
     if (TitleOf(figure) == nullptr) continue;
     table.AddColumn(TitleOf(figure), figure.column.importance);
