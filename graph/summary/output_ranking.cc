@@ -1,6 +1,7 @@
 #include "graph/summary/output_ranking.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/tensor_shape.pb.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace requant {
 namespace {
@@ -295,8 +297,7 @@ bool EndsForwardPart(const NodeParts& parts, absl::Span<const Edge> consumers) {
   return read;
 }
 
-}  // namespace
-
+// Returns the points of a node's or an output's name.
 int PointsOfName(std::string_view name) {
   constexpr int kScopePoints = 10;
   const std::vector<std::string_view> parts = absl::StrSplit(name, '/');
@@ -305,6 +306,27 @@ int PointsOfName(std::string_view name) {
     if (PointsOfWord(NameWord(parts[i])) > 0) return points + kScopePoints;
   }
   return points;
+}
+
+}  // namespace
+
+std::string LikelyPrediction(const tensorflow::SignatureDef& signature) {
+  if (signature.outputs_size() == 1) return signature.outputs().begin()->first;
+  std::string best;
+  int most = std::numeric_limits<int>::min();
+  for (const auto& [name, info] : signature.outputs()) {
+    const bool is_scalar = !info.tensor_shape().unknown_rank() &&
+                           info.tensor_shape().dim_size() == 0;
+    const bool may_be = info.dtype() == tensorflow::DT_INVALID ||
+                        tensorflow::DataTypeIsFloating(info.dtype());
+    // Sparse and ragged outputs have no name.
+    if (info.name().empty() || is_scalar || !may_be) continue;
+    const int points = PointsOfName(name);
+    if (points > most) best = name;
+    if (points == most) best.clear();
+    most = std::max(most, points);
+  }
+  return best;
 }
 
 bool IsInputOp(std::string_view op) {

@@ -22,12 +22,14 @@
 // Then candidates are sorted by tier, then by points, then by their place in
 // the graph (TensorFlow's own order).
 
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "graph/graph_wiring.h"
 #include "tensorflow/core/framework/graph.pb.h"
+#include "tensorflow/core/protobuf/meta_graph.pb.h"
 
 namespace requant {
 
@@ -72,8 +74,9 @@ std::vector<RankedOutput> RankOutputs(
     const NodeParts& parts,
     const absl::flat_hash_map<int, int>& signature_nodes);
 
-// Returns the points of a node's or an output's name, as above.
-int PointsOfName(std::string_view name);
+// Returns the name of the output that is the prediction: the only one, or the
+// one whose name alone has the most points of those that may be; else "".
+std::string LikelyPrediction(const tensorflow::SignatureDef& signature);
 
 // Returns whether the op feeds the graph: a placeholder, iterator or queue.
 bool IsInputOp(std::string_view op);

@@ -175,8 +175,12 @@ std::string Interface(const std::vector<TensorSummary>& tensors) {
 
 SignatureSummary SummarizeSignature(const std::string& name,
                                     const tensorflow::SignatureDef& signature) {
-  return {name, signature.method_name(), SummarizeTensors(signature.inputs()),
-          SummarizeTensors(signature.outputs()), ""};
+  return {name,
+          signature.method_name(),
+          SummarizeTensors(signature.inputs()),
+          SummarizeTensors(signature.outputs()),
+          "",
+          LikelyPrediction(signature)};
 }
 
 class Summarizer {

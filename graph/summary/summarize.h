@@ -42,6 +42,8 @@ struct SignatureSummary {
   // An earlier signature whose inputs and outputs are the same in all but the
   // nodes, such as Keras's "serving_default" for "serve", or "".
   std::string same_as;
+  // LikelyPrediction (graph/summary/output_ranking.h).
+  std::string prediction;
 };
 
 struct OutputSummary {

@@ -287,21 +287,6 @@ std::string BenchmarkArguments(const GraphSummary& summary,
       ShellQuoted(absl::StrJoin(Map(summary.chosen_outputs, Printable), ",")));
 }
 
-// Returns whether one output is more likely to be the prediction than others.
-bool HasPrediction(const SignatureSummary& signature) {
-  std::vector<int> points;
-  for (const TensorSummary& output : signature.outputs) {
-    const auto dimensions = Dimensions(output);
-    const bool is_scalar = dimensions && dimensions->empty();
-    const bool may_be = output.type == tensorflow::DT_INVALID ||
-                        tensorflow::DataTypeIsFloating(output.type);
-    if (may_be && !is_scalar) points.push_back(PointsOfName(output.key));
-  }
-  std::sort(points.rbegin(), points.rend());
-  return signature.outputs.size() == 1 || points.size() == 1 ||
-         (points.size() > 1 && points[0] > points[1]);
-}
-
 // Returns the signature by whose names records can feed the model, or null.
 const SignatureSummary* FedSignature(const GraphSummary& summary) {
   const SignatureSummary& signature = summary.signatures.empty()
@@ -310,7 +295,8 @@ const SignatureSummary* FedSignature(const GraphSummary& summary) {
   const bool is_quantized = std::any_of(
       summary.ops.begin(), summary.ops.end(),
       [](const auto& op) { return absl::StrContains(op.first, "Quantized"); });
-  if (signature.inputs.empty() || !HasPrediction(signature) || is_quantized) {
+  if (signature.inputs.empty() || signature.prediction.empty() ||
+      is_quantized) {
     return nullptr;
   }
   for (const TensorSummary& input : signature.inputs) {

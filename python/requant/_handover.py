@@ -33,7 +33,7 @@ def _inputs_of(model: str, signature: str) -> _Inputs:
 def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
   import numpy as np
   array = np.asarray(value)
-  if array.dtype == object:  # So TensorFlow has texts.
+  if array.dtype == object:  # TensorFlow hands texts over as objects.
     texts = [text if isinstance(text, bytes) else str(text).encode()
              for text in array.ravel()]
     array = np.array(texts, "S").reshape(array.shape)
@@ -41,7 +41,7 @@ def _as_array(value: Any, spec: Mapping[str, Any], is_batch: bool) -> Any:
     array = array.astype(np.float32)
   shape = spec.get("shape")
   if is_batch and shape is not None and array.ndim == len(shape) - 1:
-    array = array[None]  # A dataset that is not batched.
+    array = array[None]  # The dataset is not batched.
   return array if array.ndim else array[None]
 
 
@@ -80,8 +80,12 @@ def _gathered(batches: Any, inputs: _Inputs, most: int) -> dict[str, Any]:
       break
   if not parts:
     raise RequantError("the dataset has no records")
-  return {name: np.concatenate([part[name] for part in parts])[:most]
-          for name in parts[0]}
+  try:
+    return {name: np.concatenate([part[name] for part in parts])[:most]
+            for name in parts[0]}
+  except (KeyError, ValueError) as error:
+    raise RequantError(
+        f"the dataset's batches have other names or shapes: {error}") from error
 
 
 @contextlib.contextmanager

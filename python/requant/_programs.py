@@ -92,7 +92,7 @@ def _pass_on(source: int) -> str:
   while True:
     try:
       chunk = os.read(source, 65536)
-    except OSError:  # So ends a terminal that nobody has open any more.
+    except OSError:  # Nobody has the terminal open any more.
       chunk = b""
     text = decoder.decode(chunk, final=not chunk)
     said = (said + text)[-100_000:]

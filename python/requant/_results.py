@@ -11,7 +11,7 @@ from typing import Any
 
 def _table(rows: Sequence[dict[str, Any]], caption: str) -> str:
   """Returns an HTML table of the columns in which some row has a value."""
-  names = [name for name in (rows[0] if rows else ())
+  names = [name for name in dict.fromkeys(name for row in rows for name in row)
            if any(row.get(name) is not None for row in rows)]
 
   def line(tag: str, values: Sequence[Any]) -> str:
@@ -48,9 +48,8 @@ class Comparison:
                change.get("mean"), change.get("max"))
 
 
-def _row(comparison: Comparison | None) -> dict[str, Any]:
-  return {field.name: getattr(comparison, field.name, None)
-          for field in dataclasses.fields(Comparison)}
+def _figures(comparison: Comparison | None) -> dict[str, Any]:
+  return dataclasses.asdict(comparison) if comparison else {}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +75,7 @@ class Quantized:
 
   def _repr_html_(self) -> str:
     rows = [{"signature": part.name, "calibrated": part.calibrated_records,
-             **_row(part.comparison)} for part in self.signatures]
+             **_figures(part.comparison)} for part in self.signatures]
     return _table(rows, f"{self.output}: {self.bytes / 1e6:.3f} MB, before "
                   f"{self.float_bytes / 1e6:.3f} MB; {self.coverage}")
 
@@ -95,7 +94,7 @@ class Evaluation:
 
   def _repr_html_(self) -> str:
     json = self.figures
-    rows = [{"graph": json["graph"], **_row(self.comparison),
+    rows = [{"graph": json["graph"], **_figures(self.comparison),
              **(json["metrics"] or {}), "records": self.records,
              "records_per_second": self.records_per_second}]
     if self.comparison:

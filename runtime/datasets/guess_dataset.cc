@@ -89,7 +89,9 @@ absl::StatusOr<DatasetSpec::SourceCase> FormatOfFile(const std::string& file) {
                       "is a single array: save all arrays in one .npz file, "
                       "under the names of the model's inputs");
   }
-  if (absl::StrContains(head, '\0')) return Unreadable(file, "is none of them");
+  if (absl::StrContains(head, '\0')) {
+    return Unreadable(file, "is in no format that is known");
+  }
   std::string_view text = head;
   absl::ConsumePrefix(&text, "\xef\xbb\xbf");
   text = absl::StripLeadingAsciiWhitespace(text);
@@ -123,14 +125,6 @@ std::string ListNames(const std::vector<std::string>& names) {
 // Returns the node of "node:0".
 std::string PlaceholderOf(const std::string& tensor) {
   return std::string(ParseTensorName(tensor).node);
-}
-
-bool IsPrediction(const TensorInfo& info) {
-  const bool is_scalar = !info.tensor_shape().unknown_rank() &&
-                         info.tensor_shape().dim_size() == 0;
-  return !info.name().empty() && !is_scalar &&
-         (info.dtype() == tensorflow::DT_INVALID ||
-          tensorflow::DataTypeIsFloating(info.dtype()));
 }
 
 // Returns whether the output has one value per record, if its shape says so.
@@ -175,7 +169,8 @@ class Guesser {
         files_(files),
         inputs_(signature.inputs().begin(), signature.inputs().end()),
         outputs_(signature.outputs().begin(), signature.outputs().end()),
-        keeps_names_(NeedsSignatureNames(signature)) {}
+        keeps_names_(NeedsSignatureNames(signature)),
+        likely_output_(LikelyPrediction(signature)) {}
 
   absl::StatusOr<GuessedDataset> Run() {
     REQUANT_RETURN_IF_ERROR(SampleFiles());
@@ -308,18 +303,26 @@ class Guesser {
     return keeps_names_ ? name : PlaceholderOf(info.name());
   }
 
+  // Returns "the columns \"a\" and \"b\"".
+  std::string Named(const std::vector<std::string>& features) const {
+    return absl::StrCat("the ", words_->feature,
+                        features.size() == 1 ? " " : "s ", ListNames(features));
+  }
+
   void SayWhatIsRead() {
     std::vector<std::string> names;
     for (const auto& [name, info] : inputs_) {
-      if (HasFeature(name)) names.push_back(name);
+      if (HasFeature(name) && !IsSingle(info)) names.push_back(name);
     }
     const std::string read = files_.empty()
                                  ? ""
                                  : absl::StrCat(DescribeFiles(spec()),
                                                 " is read as ", words_->format);
-    if (names.empty()) return Note(GuessNote::kSource, read);
-    Note(GuessNote::kSource, read, read.empty() ? "" : ", and ", "the ",
-         words_->feature, names.size() == 1 ? " " : "s ", ListNames(names),
+    if (names.empty()) {
+      if (!read.empty()) Note(GuessNote::kSource, read);
+      return;
+    }
+    Note(GuessNote::kSource, read, read.empty() ? "" : ", and ", Named(names),
          names.size() == 1 ? " feeds the model's input of that name"
                            : " feed the model's inputs of these names");
   }
@@ -332,9 +335,8 @@ class Guesser {
       }
     }
     if (names.empty()) return;
-    Note(GuessNote::kSource, "the ", words_->feature,
-         names.size() == 1 ? " " : "s ", ListNames(names),
-         names.size() == 1 ? " is" : " are", " not read");
+    Note(GuessNote::kSource, Named(names), names.size() == 1 ? " is" : " are",
+         " not read");
   }
 
   absl::Status RefuseInput(const std::string& name,
@@ -419,19 +421,6 @@ class Guesser {
     return absl::OkStatus();
   }
 
-  // Returns the outputs that may be the prediction, the likeliest first: those
-  // with the most points for their names.
-  std::vector<std::pair<int, std::string>> Candidates() const {
-    std::vector<std::pair<int, std::string>> candidates;
-    for (const auto& [name, info] : outputs_) {
-      if (outputs_.size() == 1 || IsPrediction(info)) {
-        candidates.emplace_back(-PointsOfName(name), name);
-      }
-    }
-    absl::c_sort(candidates);
-    return candidates;
-  }
-
   absl::Status ChoosePrediction() {
     PredictionSpec& prediction = *spec().mutable_prediction();
     if (!options_.output.empty()) {
@@ -440,31 +429,26 @@ class Guesser {
       if (output != outputs_.end()) prediction_ = &output->second;
       return absl::OkStatus();
     }
-    const auto candidates = Candidates();
-    if (candidates.size() == 1 ||
-        (candidates.size() > 1 && candidates[0].first < candidates[1].first)) {
-      const std::string& name = candidates.front().second;
+    std::vector<std::string> others;
+    for (const auto& [name, info] : outputs_) {
+      if (name != likely_output_) others.push_back(name);
+    }
+    if (!likely_output_.empty()) {
+      const std::string& name = likely_output_;
       prediction_ = &outputs_.at(name);
-      output_name_ = name;
       prediction.set_tensor(keeps_names_ ? name : prediction_->name());
-      std::vector<std::string> others;
-      for (const auto& [other, info] : outputs_) {
-        if (other != name) others.push_back(other);
-      }
       Note(DatasetSpec::kPredictionFieldNumber, "the ",
            others.empty() ? "model's output" : "output", " \"", name,
            "\" is taken as the prediction",
            others.empty() ? "" : "; the model also has ", ListNames(others));
       return absl::OkStatus();
     }
-    std::vector<std::string> names;
-    for (const auto& [name, info] : outputs_) names.push_back(name);
     if (options_.needs_prediction) {
       prediction.set_tensor(kFillIn);
       return Gap(
           DatasetSpec::kPredictionFieldNumber,
           absl::InvalidArgumentError(absl::StrCat(
-              "which of the model's outputs ", ListNames(names),
+              "which of the model's outputs ", ListNames(others),
               " is the prediction?",
               options_.leaves_gaps
                   ? ""
@@ -477,8 +461,8 @@ class Guesser {
   bool IsLabelName(const std::string& name) const {
     const std::string lower = absl::AsciiStrToLower(name);
     return absl::c_linear_search(kLabelNames, lower) ||
-           (!output_name_.empty() &&
-            lower == absl::AsciiStrToLower(output_name_));
+           (options_.output.empty() && !likely_output_.empty() &&
+            lower == absl::AsciiStrToLower(likely_output_));
   }
 
   void ChooseLabel() {
@@ -556,11 +540,11 @@ class Guesser {
   const std::map<std::string, TensorInfo> outputs_;
   // Whether graphs that are made of the model have the signature's names.
   const bool keeps_names_;
+  const std::string likely_output_;
   const FormatWords* words_ = nullptr;
   FileSample sample_;
-  // The output that is the prediction, unless it is unknown, and its name.
+  // The output that is the prediction, unless it is unknown.
   const TensorInfo* prediction_ = nullptr;
-  std::string output_name_;
   GuessedDataset guessed_;
 };
 

@@ -150,7 +150,7 @@ TEST(GuessDataset, RefusesFilesOfOtherKinds) {
   EXPECT_EQ(Guess("a.json", " [{}]"),
             "a.json is a JSON array, not an object per line" + hint);
   EXPECT_EQ(Guess("a.bin", std::string("a\0b", 3)),
-            "a.bin is none of them" + hint);
+            "a.bin is in no format that is known" + hint);
   EXPECT_EQ(Guess("a.csv", "\n \n"), "no records in a.csv");
   EXPECT_EQ(Guess("a.rec", RecordBytes("no Example")),
             "no records with a feature in a.rec");
@@ -309,6 +309,19 @@ std::string GuessWithGaps(const SignatureDef& signature, const Strings& files) {
     absl::StrAppend(&text, "GAP ", gap.text, "\n");
   }
   return WithoutFolder(text);
+}
+
+TEST(GuessDataset, DoesNotSayThatRecordsFeedASingleValue) {
+  GuessOptions options;
+  options.leaves_gaps = true;
+  const auto guessed =
+      GuessDataset(Signature(absl::StrCat(Input("rate", "DT_FLOAT", ""),
+                                          Output("output_0"))),
+                   {}, options);
+  ASSERT_OK(guessed);
+  EXPECT_EQ(guessed->notes[0].text,
+            "the columns \"age\" and \"city\" feed the model's inputs of these "
+            "names");
 }
 
 TEST(GuessDataset, LeavesGapsForWhatOnlyAPersonCanTell) {

@@ -103,6 +103,18 @@ TEST_P(Completion, NeitherSetsUpNorBuilds) {
   EXPECT_FALSE(fs::exists(folder_.Path("clone/.requant")));
 }
 
+TEST_P(Completion, RunsNothingThatAFileIsNamed) {
+  Build();
+  fs::remove(folder_.Path("clone/workflows"));
+  fs::create_directory(folder_.Path("clone/workflows"));
+  fs::create_directory_symlink(fs::absolute("workflows/commands"),
+                               folder_.Path("clone/workflows/commands"));
+  folder_.Write("clone/workflows/$(touch${IFS}ran).textproto", "");
+  folder_.Write("clone/workflows/wide_deep.textproto", "");
+  ExpectCompleted({{"requant run wide\t", "requant run wide_deep"}});
+  EXPECT_FALSE(fs::exists(folder_.Path("clone/ran")));
+}
+
 TEST_P(Completion, IsTheSameScriptFromACloneAndAnInstalledProgram) {
   EXPECT_EQ(
       RunProgram(folder_.Path("clone/requant"), {"completion", GetParam()}).out,

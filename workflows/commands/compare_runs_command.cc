@@ -34,7 +34,7 @@ ProgramHelp CompareHelp() {
       "requant compare_runs RUN RUN...\n"
       "requant compare_runs out/wide_deep/latest out/wide_deep_fast/latest "
       "--output=compare.html";
-  help.flag_files = {OutputFormatFlagFile(), OutputFlagFile()};
+  help.flag_files = {OutputFlagFile()};
   help.aliases = {{"out", "output"}};
   help.footer = "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage.";
   return help;
@@ -48,10 +48,6 @@ int RunCompareRunsCommand(const std::vector<std::string>& args) {
   if (folders.size() < 2) {
     return ReportUsage(kCompareProgram, "name at least two runs' folders");
   }
-  const std::string& format = OutputFormatFlag();
-  if (format != "text" && format != "json") {
-    return ReportUsage(kCompareProgram, "--format is text or json");
-  }
   int exit_code = kExitOk;
   std::vector<ComparedRun> runs;
   std::vector<std::string> files;
@@ -59,27 +55,26 @@ int RunCompareRunsCommand(const std::vector<std::string>& args) {
     absl::StatusOr<ComparedRun> run = ReadRun(folder);
     if (run.ok()) {
       runs.push_back(*std::move(run));
-      files.push_back(absl::StrCat(folder, "/", kResultsFile));
+      for (const char* file : {kResultsFile, kManifestFile}) {
+        files.push_back(absl::StrCat(folder, "/", file));
+      }
     } else {
       exit_code = ReportFailure(kCompareProgram, run.status());
     }
   }
   if (exit_code != kExitOk) return exit_code;
   const RunComparison comparison = CompareRuns(std::move(runs));
-  absl::Status written;
   if (!OutputFlag().empty()) {
-    written = CheckDistinct(files, {OutputFlag()});
+    absl::Status written = CheckDistinct(files, {OutputFlag()});
     if (written.ok()) {
       written = WriteFileAtomically(OutputFlag(), ComparisonHtml(comparison));
     }
+    if (!written.ok()) return ReportFailure(kCompareProgram, written);
   }
-  if (!written.ok()) return ReportFailure(kCompareProgram, written);
   const bool tty = isatty(STDOUT_FILENO) != 0;
   const int columns = tty ? ProgressEnvironment::Stderr().columns() : 0;
-  PrintStyled(stdout, format == "json"
-                          ? ComparisonJson(comparison)
-                          : ComparisonText(comparison, columns,
-                                           tty && ColorIsWelcome()));
+  PrintStyled(stdout,
+              ComparisonText(comparison, columns, tty && ColorIsWelcome()));
   return kExitOk;
 }
 

@@ -15,7 +15,8 @@ _requant_program() {
 }
 
 # _requant_words CALLED N COMMAND PREVIOUS WORD: prints a line for each text that the
-# Nth word after the program, WORD, may be. Called in a subshell.
+# Nth word after the program, WORD, may be. Called in a subshell. No such text has
+# anything that a shell expands, also where a workflow's file is named so.
 _requant_words() {
   local program
   program=$(_requant_program "$1")
@@ -36,7 +37,7 @@ _requant_words() {
     requant:*:-*) "$program" "$3" --help | sed -n 's/^  \(--[a-z0-9_]*=\{0,1\}\).*/\1/p' ;;
     *:-*) "$program" --help | sed -n 's/^  \(--[a-z0-9_]*=\{0,1\}\).*/\1/p' ;;
     requant:*:run:* | requant:*:plan:*)
-      [ "$4" = "=" ] || "$program" run --help | sed -n '/^Workflows/,$s/^  \([^ ]*\)  .*/\1/p'
+      [ "$4" = "=" ] || "$program" run --help | sed -n '/^Workflows/,$s/^  \([A-Za-z0-9_.-]*\)  .*/\1/p'
       ;;
   esac 2>/dev/null </dev/null
 }

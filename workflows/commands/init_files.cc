@@ -35,7 +35,8 @@ namespace fs = std::filesystem;
 using tensorflow::SignatureDef;
 
 constexpr int64_t kMostCalibrationRecords = 10'000;
-// So many records tell that this many, not fewer, are calibrated on.
+// If there are so many, a fifth is held back although the most are calibrated
+// on, and more need not be counted.
 constexpr int64_t kMostCountedRecords = kMostCalibrationRecords * 5 / 4;
 constexpr int64_t kUsualBatchSize = 128;
 
@@ -343,13 +344,13 @@ absl::StatusOr<InitModel> ReadInitModel(const std::string& path,
   InitModel model;
   model.is_saved_model = !SavedModelDirectory(path).empty();
   if (!model.is_saved_model) {
+    REQUANT_ASSIGN_OR_RETURN(model.signature, SignatureOfGraph(path));
     if (!signature.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--signature is for SavedModels; ", path, " is a file"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "--signature is for SavedModels; ", path, " is a graph"));
     }
     model.path = path;
     model.name = PlainName(fs::path(path).stem().string());
-    REQUANT_ASSIGN_OR_RETURN(model.signature, SignatureOfGraph(path));
     return model;
   }
   REQUANT_ASSIGN_OR_RETURN(model.path, FindSavedModel(path));

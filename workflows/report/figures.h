@@ -140,9 +140,6 @@ struct Figure {
   const char* word = nullptr;
   // Whether results.json has it as an object of the ratio and its interval.
   bool is_ratio = false;
-  // 1 if more is better and -1 if less is, on the same records and against the
-  // same baseline; 0 if that depends on other things.
-  int better = 0;
 };
 
 // Returns all figures in the order in which they are shown.

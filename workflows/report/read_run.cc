@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files/file.h"
@@ -30,7 +31,7 @@ constexpr std::string_view kResultsFormat = "requant results 1";
 constexpr int64_t kMaxResultBytes = 64 << 20;
 // No workflow has more.
 constexpr int kMostStages = 1000;
-// As many digits of a digest as tell files apart for people.
+// So many digits of a digest are enough for people to tell files apart.
 constexpr size_t kShownDigits = 12;
 
 // Return what is at a path of members such as "tool/cpu": null, "", no number
@@ -50,12 +51,15 @@ std::string TextAt(const Value& value, std::string_view path) {
   return Printable(At(value, path).string_value());
 }
 
-std::optional<double> NumberAt(const Value& value, std::string_view path) {
-  const Value& found = At(value, path);
-  if (!found.has_number_value() || !std::isfinite(found.number_value())) {
+std::optional<double> NumberOf(const Value& value) {
+  if (!value.has_number_value() || !std::isfinite(value.number_value())) {
     return std::nullopt;
   }
-  return found.number_value();
+  return value.number_value();
+}
+
+std::optional<double> NumberAt(const Value& value, std::string_view path) {
+  return NumberOf(At(value, path));
 }
 
 const Values& ListAt(const Value& value, std::string_view path) {
@@ -69,10 +73,9 @@ std::optional<int64_t> BytesAt(const Value& value, std::string_view path) {
 }
 
 std::optional<Estimate> EstimateOf(const Value& number, const Value& ends) {
-  if (!number.has_number_value() || !std::isfinite(number.number_value())) {
-    return std::nullopt;
-  }
-  Estimate estimate{number.number_value()};
+  const std::optional<double> value = NumberOf(number);
+  if (!value) return std::nullopt;
+  Estimate estimate{*value};
   const Values& both = ends.list_value().values();
   if (both.size() == 2 && both[0].has_number_value() &&
       both[1].has_number_value()) {
@@ -96,15 +99,26 @@ ComparedStage StageOf(const Value& stage) {
   for (const Figure& figure : Figures()) {
     const Value& value = At(figures, figure.key);
     const std::optional<Estimate> found =
-        figure.is_ratio ? RatioOf(value)
-        : figure.interval_key == nullptr
-            ? EstimateOf(value, {})
-            : EstimateOf(value, At(figures, figure.interval_key));
+        figure.is_ratio
+            ? RatioOf(value)
+            : EstimateOf(value, At(figures, figure.interval_key == nullptr
+                                                ? ""
+                                                : figure.interval_key));
     if (found) compared.figures.emplace(figure.key, *found);
   }
   for (const Value& file : ListAt(stage, "verification/work/inputs")) {
     if (TextAt(file, "role") == "graph") continue;
     compared.verified_on.insert(TextAt(file, "sha256"));
+  }
+  if (compared.verified_on.empty()) return compared;
+  compared.verified_on.insert(
+      absl::StrCat(NumberAt(stage, "verification/scores/records").value_or(0)));
+  for (const Value& command : ListAt(stage, "verification/work/commands")) {
+    for (std::string_view word : absl::StrSplit(command.string_value(), ' ')) {
+      if (absl::StartsWith(word, "--skip_records=")) {
+        compared.verified_on.emplace(word);
+      }
+    }
   }
   return compared;
 }

@@ -1,6 +1,7 @@
 #include "workflows/report/run_comparison.h"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -10,7 +11,6 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
-#include "base/json.h"
 #include "base/message_text.h"
 #include "base/terminal/progress.h"
 #include "base/text/printable.h"
@@ -55,39 +55,41 @@ void CompareFacts(RunComparison* comparison) {
       of_fact[i] = fact.value;
     }
   }
-  std::map<std::string, int> counts;
   // Files that many stages read are one difference: its place, by the values.
   std::map<std::vector<std::string>, size_t> inputs;
   std::vector<RunDifference>& differences = comparison->differences;
   for (const RunFact& fact : facts) {
     const auto& of_fact = values[{fact.kind, fact.name}];
-    if (absl::c_count(of_fact, of_fact[0]) != of_fact.size()) {
-      const auto [found, is_new] =
-          fact.kind == "input" ? inputs.emplace(of_fact, differences.size())
-                               : std::pair(inputs.end(), true);
-      if (is_new) {
-        differences.push_back(
-            {absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ", fact.name),
-             of_fact});
-      } else {
+    if (absl::c_count(of_fact, of_fact[0]) == of_fact.size()) continue;
+    if (fact.kind == "input") {
+      const auto [found, is_new] = inputs.emplace(of_fact, differences.size());
+      if (!is_new) {
         absl::StrAppend(&differences[found->second].what, ", ", fact.name);
+        continue;
       }
-    } else if (!fact.kind.empty()) {
-      ++counts[fact.kind];
-    } else if (!fact.value.empty()) {
-      comparison->same.push_back(absl::StrCat(fact.name, " ", fact.value));
     }
-  }
-  for (const auto& [kind, count] : counts) {
-    comparison->same.push_back(CountText(count, kind));
+    differences.push_back(
+        {absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ", fact.name),
+         of_fact});
   }
 }
+
+// More (1) or less (-1) of these figures is better. The others depend on more
+// than the graph, and are not judged.
+constexpr std::pair<std::string_view, int> kBetter[] = {
+    {"accuracy", 1},
+    {"difference_points", 1},
+    {"agreement", 1},
+    {"mean_output_change", -1},
+    {"mse", -1}};
 
 // Returns 1 or -1 if the stage's figure is certainly better or worse than that
 // of `first`, which may be null, else 0.
 int Change(const Figure& figure, const ComparedStage* first,
            const ComparedStage& stage) {
-  if (first == nullptr || first == &stage || figure.better == 0 ||
+  const auto* const better = absl::c_find_if(
+      kBetter, [&](const auto& entry) { return entry.first == figure.key; });
+  if (first == nullptr || first == &stage || better == std::end(kBetter) ||
       stage.verified_on.empty() || stage.verified_on.count("") > 0 ||
       stage.verified_on != first->verified_on) {
     return 0;
@@ -99,8 +101,8 @@ int Change(const Figure& figure, const ComparedStage* first,
     return 0;
   }
   const Interval &old = *before->second.interval, &own = *now->second.interval;
-  return own.low() > old.high()   ? figure.better
-         : own.high() < old.low() ? -figure.better
+  return own.low() > old.high()   ? better->second
+         : own.high() < old.low() ? -better->second
                                   : 0;
 }
 
@@ -170,13 +172,13 @@ Table RunsTable(const std::vector<ComparedRun>& runs) {
   return table;
 }
 
-// Has no stages that have nothing to compare in any run, such as those that
-// make records.
+// Returns a table without the stages that have nothing to compare in any run,
+// such as those that make records.
 Table StagesTable(const std::vector<ComparedRun>& runs) {
   Table table;
   table.AddColumn("stage", Table::kAlways, /*left=*/true);
   table.AddColumn("run", Table::kAlways);
-  // As in the table at a run's end.
+  // The columns are those of the table at a run's end.
   for (const Figure& figure : Figures()) {
     if (TitleOf(figure) == nullptr) continue;
     table.AddColumn(TitleOf(figure), figure.column.importance);
@@ -246,9 +248,9 @@ std::vector<Part> PartsOf(const RunComparison& comparison) {
       {"Runs", RunsTable(runs), {}},
       {"Stages",
        StagesTable(runs),
-       {"A figure is called better or worse than that of run 1 if both are of "
-        "the same records and baseline and their 95 % intervals have nothing "
-        "in common."}},
+       {"A figure is called better or worse than that of run 1 if both were "
+        "measured on the same records and baseline and their 95 % intervals do "
+        "not overlap."}},
       {"What differs", DifferencesTable(comparison.differences), {}}};
   for (size_t i = 0; i < runs.size(); ++i) {
     for (const std::string& remark : runs[i].remarks) {
@@ -257,10 +259,6 @@ std::vector<Part> PartsOf(const RunComparison& comparison) {
   }
   if (comparison.differences.empty()) {
     parts[2].sentences.push_back("Nothing that the runs were given differs.");
-  }
-  if (!comparison.same.empty()) {
-    parts[2].sentences.push_back(absl::StrCat(
-        "The same in all: ", absl::StrJoin(comparison.same, ", ")));
   }
   return parts;
 }
@@ -302,56 +300,6 @@ std::string TableHtml(const Table& table, std::string_view label) {
   return absl::StrCat(html, "</tbody></table></div>\n");
 }
 
-// --- JSON.
-
-std::string EstimateJson(const std::optional<Estimate>& estimate) {
-  if (!estimate) return "null";
-  return JsonObject(
-      {{"value", JsonNumber(estimate->value)},
-       {"interval_95", estimate->interval
-                           ? JsonArray({JsonNumber(estimate->interval->low()),
-                                        JsonNumber(estimate->interval->high())})
-                           : "null"}});
-}
-
-std::string StageJson(const ComparedStage* first, const ComparedStage& stage) {
-  std::vector<std::pair<std::string, std::string>> figures;
-  std::vector<std::string> better, worse;
-  for (const Figure& figure : Figures()) {
-    const auto found = stage.figures.find(figure.key);
-    if (found == stage.figures.end()) continue;
-    figures.emplace_back(figure.key, EstimateJson(found->second));
-    const int change = Change(figure, first, stage);
-    if (change > 0) better.push_back(figure.key);
-    if (change < 0) worse.push_back(figure.key);
-  }
-  return JsonObject(
-      {{"name", JsonString(stage.name)},
-       {"state", JsonString(stage.state)},
-       {"verdict", stage.verdict.empty() ? "null" : JsonString(stage.verdict)},
-       {"bytes", stage.bytes ? absl::StrCat(*stage.bytes) : "null"},
-       {"figures", JsonObject(figures)},
-       {"better", JsonArrayOf(better, JsonString)},
-       {"worse", JsonArrayOf(worse, JsonString)}});
-}
-
-std::string RunJson(const ComparedRun& first, const ComparedRun& run) {
-  return JsonObject(
-      {{"folder", JsonString(run.path)},
-       {"workflow", JsonString(run.workflow)},
-       {"outcome", JsonString(run.outcome)},
-       {"started", JsonString(run.started)},
-       {"seconds", JsonNumber(run.seconds)},
-       {"remarks", JsonArrayOf(run.remarks, JsonString)},
-       {"final_stage",
-        run.final_stage.empty() ? "null" : JsonString(run.final_stage)},
-       {"speed", EstimateJson(run.speed)},
-       {"size_ratio", run.size_ratio ? JsonNumber(*run.size_ratio) : "null"},
-       {"stages", JsonArrayOf(run.stages, [&](const ComparedStage& stage) {
-          return StageJson(FindStage(first, stage.name), stage);
-        })}});
-}
-
 }  // namespace
 
 RunComparison CompareRuns(std::vector<ComparedRun> runs) {
@@ -372,21 +320,6 @@ std::string ComparisonText(const RunComparison& comparison, int columns,
     }
   }
   return text;
-}
-
-std::string ComparisonJson(const RunComparison& comparison) {
-  const auto difference = [](const RunDifference& difference) {
-    return JsonObject({{"what", JsonString(difference.what)},
-                       {"values", JsonArrayOf(difference.values, JsonString)}});
-  };
-  return IndentedJson(JsonObject(
-      {{"format", JsonString("requant comparison 1")},
-       {"runs", JsonArrayOf(comparison.runs,
-                            [&](const ComparedRun& run) {
-                              return RunJson(comparison.runs[0], run);
-                            })},
-       {"differences", JsonArrayOf(comparison.differences, difference)},
-       {"same", JsonArrayOf(comparison.same, JsonString)}}));
 }
 
 std::string ComparisonHtml(const RunComparison& comparison) {

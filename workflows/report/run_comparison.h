@@ -25,8 +25,9 @@ struct ComparedStage {
   std::optional<int64_t> bytes;
   // By the keys of Figures() (workflows/report/figures.h).
   std::map<std::string, Estimate> figures;
-  // The digests of what its verification read, but for the graph itself.
-  // Figures of stages for which they are the same can be compared.
+  // The digests of what its verification read, but for the graph itself, and
+  // which of the records it took. Figures of stages for which they are the same
+  // can be compared.
   std::set<std::string> verified_on;
 };
 
@@ -66,8 +67,6 @@ struct RunDifference {
 struct RunComparison {
   std::vector<ComparedRun> runs;
   std::vector<RunDifference> differences;
-  // What is the same in all runs.
-  std::vector<std::string> same;
 };
 
 // Reads the results of a run from its folder. The error is one sentence.
@@ -76,13 +75,12 @@ absl::StatusOr<ComparedRun> ReadRun(const std::string& folder);
 RunComparison CompareRuns(std::vector<ComparedRun> runs);
 
 // Return the comparison as tables and lines for a terminal of that width (0: no
-// limit), as a JSON object, and as an HTML page that needs no other file. A
-// figure is called better or worse than the first run's if both were measured
-// on the same records and against the same baseline, and their 95 % intervals
-// have nothing in common.
+// limit), and as an HTML page that needs no other file. A figure is called
+// better or worse than the first run's if both were measured on the same
+// records and against the same baseline, and their 95 % intervals do not
+// overlap.
 std::string ComparisonText(const RunComparison& comparison, int columns,
                            bool color);
-std::string ComparisonJson(const RunComparison& comparison);
 std::string ComparisonHtml(const RunComparison& comparison);
 
 }  // namespace requant
