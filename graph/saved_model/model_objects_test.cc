@@ -139,6 +139,26 @@ TEST_F(Objects, AreNotMadeIfAFunctionIsThereAlready) {
   ExpectNothing();
 }
 
+TEST_F(Objects, AreNotMadeIfASignatureIsNotOfSingleTensors) {
+  auto& outputs = *options_.signatures.begin()->second.mutable_outputs();
+  outputs.begin()->second.mutable_coo_sparse();
+  ExpectNothing();
+}
+
+TEST_F(Objects, HaveNoTwoFunctionsOfOneName) {
+  FunctionDef* wrapper = WrapperFunction();
+  for (auto& node : *wrapper->mutable_node_def()) {
+    const auto f = node.mutable_attr()->find("f");
+    if (f == node.mutable_attr()->end()) continue;
+    f->second.mutable_func()->set_name(wrapper->signature().name());
+  }
+  ASSERT_OK(Add().status());
+  std::set<std::string> names;
+  for (const FunctionDef& function : graph_.library().function()) {
+    EXPECT_TRUE(names.insert(function.signature().name()).second);
+  }
+}
+
 // Only signatures are left of a model whose functions are called in a way that
 // is not understood.
 TEST_F(Objects, LeaveOutFunctionsWhoseResultsAreUnknown) {
