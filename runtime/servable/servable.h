@@ -57,7 +57,7 @@ struct SignatureRecords {
 // Returns the dataset for signature `key` that takes its inputs from the same
 // records as `dataset` does: the inputs that the signature has, and the label
 // if it has the predicted output too. Returns nothing if records lack an input,
-// or if no output of the signature is made of numbers.
+// if it has none, or if no output of the signature is made of numbers.
 std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
                                                const std::string& key,
                                                const DatasetSpec& dataset);
