@@ -437,10 +437,12 @@ absl::Status ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
     const int i = place(inner.inputs, key);
     *signature->add_input_arg() = called.input_arg(i);
   }
+  // A function without arguments has this attribute too.
+  auto* types = (*call->mutable_attr())["Tin"].mutable_list();
   for (int i = 0; i < called.input_arg_size(); ++i) {
     const auto& argument = called.input_arg(i);
     call->add_input(argument.name());
-    (*call->mutable_attr())["Tin"].mutable_list()->add_type(argument.type());
+    types->add_type(argument.type());
     if (i >= static_cast<int>(inner.inputs.size())) {
       *signature->add_input_arg() = argument;
     }
