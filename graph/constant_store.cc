@@ -17,7 +17,7 @@
 #include "graph/const_node.h"
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/tensor_shape.h"
-#include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/framework/types.h"
 
 namespace requant {
 
@@ -122,7 +122,7 @@ ConstantStore::~ConstantStore() {
 
 bool StoreValue(const Tensor& value, TensorProto* proto) {
   const absl::MutexLock lock(&store_mutex);
-  if (store == nullptr || value.dtype() == tensorflow::DT_STRING ||
+  if (store == nullptr || !tensorflow::DataTypeCanUseMemcpy(value.dtype()) ||
       static_cast<int64_t>(value.TotalBytes()) < store->least_bytes) {
     return false;
   }

@@ -19,7 +19,8 @@ namespace requant {
 // shape, and content that TensorFlow refuses. There is one store at a time.
 class ConstantStore {
  public:
-  // Values of fewer bytes, and strings, stay in the graph.
+  // Values of fewer bytes, and those that are not plain numbers, stay in the
+  // graph.
   explicit ConstantStore(int64_t least_bytes);
   // The graphs that refer to stored values become useless.
   ~ConstantStore();

@@ -73,20 +73,12 @@ ProgramHelp Help() {
   return help;
 }
 
-// Returns what is different between two values of an output, or "".
-std::string Difference(const Tensor& recorded, const Tensor& answer) {
-  if (recorded.dtype() != answer.dtype() ||
-      recorded.shape() != answer.shape()) {
-    return "has another type or shape";
-  }
-  if (recorded.dtype() != tensorflow::DT_FLOAT) {
-    return recorded.SummarizeValue(-1) == answer.SummarizeValue(-1)
-               ? ""
-               : "has other values";
-  }
+template <typename T>
+std::string FloatDifference(const Tensor& recorded, const Tensor& answer) {
   double largest = 0, difference = 0;
   for (int64_t i = 0; i < recorded.NumElements(); ++i) {
-    const double a = recorded.flat<float>()(i), b = answer.flat<float>()(i);
+    const double a = static_cast<double>(recorded.flat<T>()(i));
+    const double b = static_cast<double>(answer.flat<T>()(i));
     if (std::isfinite(a)) largest = std::max(largest, std::fabs(a));
     if (a == b || (std::isnan(a) && std::isnan(b))) continue;
     // A NaN differs infinitely from a number.
@@ -96,6 +88,28 @@ std::string Difference(const Tensor& recorded, const Tensor& answer) {
   if (difference <= FLAGS_tolerance * largest) return "";
   return absl::StrFormat("differs by up to %.3g, of values up to %.3g",
                          difference, largest);
+}
+
+// Returns what is different between two values of an output, or "".
+std::string Difference(const Tensor& recorded, const Tensor& answer) {
+  if (recorded.dtype() != answer.dtype() ||
+      recorded.shape() != answer.shape()) {
+    return "has another type or shape";
+  }
+  switch (recorded.dtype()) {
+    case tensorflow::DT_FLOAT:
+      return FloatDifference<float>(recorded, answer);
+    case tensorflow::DT_DOUBLE:
+      return FloatDifference<double>(recorded, answer);
+    case tensorflow::DT_HALF:
+      return FloatDifference<Eigen::half>(recorded, answer);
+    case tensorflow::DT_BFLOAT16:
+      return FloatDifference<tensorflow::bfloat16>(recorded, answer);
+    default:
+      return recorded.SummarizeValue(-1) == answer.SummarizeValue(-1)
+                 ? ""
+                 : "has other values";
+  }
 }
 
 // Fails if oneDNN cannot compute the model's products on this CPU, or not

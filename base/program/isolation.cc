@@ -251,9 +251,9 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
   child.argv.insert(child.argv.end(), options.arguments.begin(),
                     options.arguments.end());
   child.environment.emplace_back(kChildVariable, absl::StrCat(getpid()));
+  if (IsPartOfRun()) child.environment.emplace_back(kPartOfRunVariable, "1");
   // TensorFlow logs at length what its status says as well. Level 3 keeps only
   // messages before an abort.
-  if (IsPartOfRun()) child.environment.emplace_back(kPartOfRunVariable, "1");
   if (std::getenv("TF_CPP_MIN_LOG_LEVEL") == nullptr) {
     child.environment.emplace_back("TF_CPP_MIN_LOG_LEVEL",
                                    options.graph.has_value() ? "1" : "3");
@@ -265,7 +265,7 @@ ChildOptions SameProgramAsChild(const IsolationOptions& options,
                              ? options.graph->memory_bytes
                              : DefaultMemoryLimit();
     if (options.graph->needed_bytes > 1'000'000'000) {
-      // The allocators of TensorFlow and of the C library.
+      // These make oneDNN and the C library return memory at once.
       child.environment.emplace_back("TF_ONEDNN_USE_SYSTEM_ALLOCATOR", "1");
       child.environment.emplace_back("MALLOC_MMAP_THRESHOLD_", "1048576");
     }

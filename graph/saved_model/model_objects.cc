@@ -146,7 +146,9 @@ std::optional<KeyedFunction> SourceFunctions::Inner(
   }
   KeyedFunction inner;
   if (call != nullptr) inner.function = Callee(*call);
-  if (inner.function == nullptr) return std::nullopt;
+  if (inner.function == nullptr || inner.function == &outer) {
+    return std::nullopt;
+  }
   // The arguments after the user's are captured values, in the same order.
   const int captured = outer.signature().input_arg_size() -
                        static_cast<int>(wrapper.inputs.size());
@@ -314,15 +316,19 @@ absl::StatusOr<bool> ObjectMaker::AddOriginalFunction(
   part.name = keyed.function->signature().name();
   const auto& concrete = original_.concrete_functions();
   const auto found = concrete.find(part.name);
-  for (const std::string& input : keyed.inputs) {
-    const auto info = signature.inputs().find(input);
-    if (info == signature.inputs().end()) return false;
-    part.inputs.push_back(info->second.name());
-  }
-  for (const std::string& output : keyed.outputs) {
-    const auto info = signature.outputs().find(output);
-    if (info == signature.outputs().end()) return false;
-    part.outputs.push_back(info->second.name());
+  // Returns whether all are single tensors.
+  const auto add = [](const std::vector<std::string>& keys, const auto& infos,
+                      std::vector<std::string>* tensors) {
+    return absl::c_all_of(keys, [&](const std::string& key) {
+      const auto info = infos.find(key);
+      if (info == infos.end() || !info->second.has_name()) return false;
+      tensors->push_back(info->second.name());
+      return true;
+    });
+  };
+  if (!add(keyed.inputs, signature.inputs(), &part.inputs) ||
+      !add(keyed.outputs, signature.outputs(), &part.outputs)) {
+    return false;
   }
   std::vector<std::string> tensors = part.inputs;
   tensors.insert(tensors.end(), part.outputs.begin(), part.outputs.end());
@@ -431,10 +437,12 @@ absl::Status ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
     const int i = place(inner.inputs, key);
     *signature->add_input_arg() = called.input_arg(i);
   }
+  // A function without arguments has this attribute too.
+  auto* types = (*call->mutable_attr())["Tin"].mutable_list();
   for (int i = 0; i < called.input_arg_size(); ++i) {
     const auto& argument = called.input_arg(i);
     call->add_input(argument.name());
-    (*call->mutable_attr())["Tin"].mutable_list()->add_type(argument.type());
+    types->add_type(argument.type());
     if (i >= static_cast<int>(inner.inputs.size())) {
       *signature->add_input_arg() = argument;
     }

@@ -139,6 +139,52 @@ TEST_F(Objects, AreNotMadeIfAFunctionIsThereAlready) {
   ExpectNothing();
 }
 
+TEST_F(Objects, AreNotMadeIfASignatureIsNotOfSingleTensors) {
+  auto& outputs = *options_.signatures.begin()->second.mutable_outputs();
+  outputs.begin()->second.mutable_coo_sparse();
+  ExpectNothing();
+}
+
+TEST_F(Objects, HaveCallsWithTypesEvenOfNoArguments) {
+  options_.least_shared_bytes = int64_t{1} << 40;
+  for (auto& [key, signature] : options_.signatures) {
+    signature.clear_inputs();
+    (*source_.mutable_signature_def())[key].clear_inputs();
+  }
+  for (FunctionDef& function :
+       *source_.mutable_graph_def()->mutable_library()->mutable_function()) {
+    function.mutable_signature()->clear_input_arg();
+  }
+  for (auto& object : *source_.mutable_object_graph_def()->mutable_nodes()) {
+    if (!object.has_bare_concrete_function()) continue;
+    object.mutable_bare_concrete_function()->clear_argument_keywords();
+  }
+  ASSERT_OK(Add().status());
+  int calls = 0;
+  for (const FunctionDef& function : graph_.library().function()) {
+    for (const auto& node : function.node_def()) {
+      if (!absl::EndsWith(node.op(), "PartitionedCall")) continue;
+      ++calls;
+      EXPECT_TRUE(node.attr().contains("Tin")) << node.name();
+    }
+  }
+  EXPECT_GT(calls, 0);
+}
+
+TEST_F(Objects, HaveNoTwoFunctionsOfOneName) {
+  FunctionDef* wrapper = WrapperFunction();
+  for (auto& node : *wrapper->mutable_node_def()) {
+    const auto f = node.mutable_attr()->find("f");
+    if (f == node.mutable_attr()->end()) continue;
+    f->second.mutable_func()->set_name(wrapper->signature().name());
+  }
+  ASSERT_OK(Add().status());
+  std::set<std::string> names;
+  for (const FunctionDef& function : graph_.library().function()) {
+    EXPECT_TRUE(names.insert(function.signature().name()).second);
+  }
+}
+
 // Only signatures are left of a model whose functions are called in a way that
 // is not understood.
 TEST_F(Objects, LeaveOutFunctionsWhoseResultsAreUnknown) {

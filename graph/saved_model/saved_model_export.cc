@@ -29,7 +29,7 @@
 #include "tensorflow/core/framework/attr_value.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/tensor.h"
-#include "tensorflow/core/framework/types.pb.h"
+#include "tensorflow/core/framework/types.h"
 #include "tensorflow/core/platform/env.h"
 #include "tensorflow/core/protobuf/meta_graph.pb.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
@@ -305,7 +305,7 @@ absl::Status Exporter::MoveToVariables() {
   for (NodeDef* node : constants) {
     if (bytes <= most) break;
     REQUANT_ASSIGN_OR_RETURN(Tensor value, ConstValue(*node));
-    if (value.dtype() == tensorflow::DT_STRING) continue;
+    if (!tensorflow::DataTypeCanUseMemcpy(value.dtype())) continue;
     bytes -= FilledBytes(*node);
     const std::string name = absl::StrCat(kScope, "variables/", node->name());
     const tensorflow::DataType type = value.dtype();

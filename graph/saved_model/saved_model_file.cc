@@ -520,8 +520,10 @@ std::string MeantSignature(const MetaGraphDef& meta,
 
 absl::Status CheckSignature(const MetaGraphDef& meta, const std::string& name,
                             const std::string& directory) {
-  if (meta.signature_def().contains(name)) return absl::OkStatus();
   const std::vector<std::string> names = SignatureNames(meta);
+  if (std::binary_search(names.begin(), names.end(), name)) {
+    return absl::OkStatus();
+  }
   return absl::NotFoundError(absl::StrCat(
       directory, " has no signature \"", name, "\"", DidYouMean(name, names),
       "; it has ", names.empty() ? "none at all" : absl::StrJoin(names, ", ")));

@@ -127,7 +127,7 @@ std::vector<std::string> SignatureNames(const tensorflow::MetaGraphDef& meta);
 std::string MeantSignature(const tensorflow::MetaGraphDef& meta,
                            const std::string& wanted);
 
-// Fails if there is no signature with that name.
+// Fails if there is no user-visible signature with that name.
 absl::Status CheckSignature(const tensorflow::MetaGraphDef& meta,
                             const std::string& name,
                             const std::string& directory);

@@ -14,8 +14,6 @@
 namespace requant {
 namespace {
 
-constexpr int64_t kMostCompared = 4096;
-
 // What models usually keep, and hardly any loses more than: the least share of
 // records with the same class, and the largest drop of the accuracy in points.
 constexpr double kUsualAgreement = 0.99;
@@ -36,12 +34,9 @@ absl::StatusOr<EvaluateResult> Compare(const std::string& graph,
 }  // namespace
 
 absl::StatusOr<SignatureRecords> HoldBack(bool exact, CalibrateJob* job) {
-  REQUANT_ASSIGN_OR_RETURN(
-      SignatureRecords records,
-      exact ? TakeRecords(job->dataset(), job->max_records(), kMostCompared,
-                          job->max_bad_records())
-            : DivideRecords("", job->dataset(), job->max_records(),
-                            job->max_bad_records()));
+  REQUANT_ASSIGN_OR_RETURN(SignatureRecords records,
+                           DivideRecords("", job->dataset(), job->max_records(),
+                                         job->max_bad_records(), exact));
   records.held_back = std::min(records.held_back, kMostCompared);
   job->set_max_records(records.calibrated);
   return records;

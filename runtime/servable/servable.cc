@@ -1,15 +1,14 @@
 #include "runtime/servable/servable.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
-#include "base/text/nearest_name.h"
 #include "graph/constant_store.h"
 #include "graph/freeze/needed_nodes.h"
 #include "graph/graph_index.h"
@@ -19,14 +18,13 @@
 #include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluate.h"
+#include "transforms/layers/calibration_tensors.h"
 
 namespace requant {
 namespace {
 
 using tensorflow::GraphDef;
 using tensorflow::SignatureDef;
-
-constexpr char kDefaultSignature[] = "serving_default";
 
 std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   std::vector<std::string> nodes;
@@ -39,16 +37,6 @@ std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
-}
-
-// Returns how many good records there are, but no more than `most`.
-absl::StatusOr<int64_t> ReadAndCount(const DatasetSpec& dataset, int64_t most,
-                                     int64_t max_bad_records) {
-  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
-  BatchOptions options;
-  options.max_records = most;
-  options.max_bad_records = max_bad_records;
-  return CountRecords(dataset, options, ReportAlive);
 }
 
 }  // namespace
@@ -98,19 +86,13 @@ absl::StatusOr<FrozenModel> FreezeSignatures(
 
 absl::StatusOr<std::string> ChooseSignature(const FrozenModel& model,
                                             const std::string& name) {
-  const auto& signatures = model.signatures;
-  if (name.empty() && signatures.count(kDefaultSignature) == 0 &&
-      signatures.size() == 1) {
-    return signatures.begin()->first;
+  tensorflow::MetaGraphDef meta;
+  for (const auto& [key, signature] : model.signatures) {
+    (*meta.mutable_signature_def())[key] = signature;
   }
-  const std::string wanted = name.empty() ? kDefaultSignature : name;
-  if (signatures.count(wanted) > 0) return wanted;
-  std::vector<std::string> names;
-  for (const auto& [key, signature] : signatures) names.push_back(key);
-  return absl::NotFoundError(
-      absl::StrCat(model.directory, " has no signature \"", wanted, "\"",
-                   DidYouMean(wanted, names), "; it has ",
-                   absl::StrJoin(names, ", "), " (--signature)"));
+  std::string key = MeantSignature(meta, name);
+  REQUANT_RETURN_IF_ERROR(CheckSignature(meta, key, model.directory));
+  return key;
 }
 
 std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
@@ -135,8 +117,9 @@ std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
       *own.add_constant() = constant;
     }
   }
-  if (own.input_size() + own.constant_size() !=
-      static_cast<int>(signature.inputs().size())) {
+  // Without inputs it would give each record the same.
+  if (own.input().empty() || own.input_size() + own.constant_size() !=
+                                 static_cast<int>(signature.inputs().size())) {
     return std::nullopt;
   }
   if (signature.outputs().contains(dataset.prediction().tensor())) return own;
@@ -158,30 +141,20 @@ std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
 absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                                                const DatasetSpec& dataset,
                                                int64_t most,
-                                               int64_t max_bad_records) {
+                                               int64_t max_bad_records,
+                                               bool exact) {
+  SignatureRecords records = {signature, dataset, most, 0};
+  if (exact && most == 0) return records;
+  SetActivity(absl::StrCat("reading ", DescribeFiles(dataset)));
+  BatchOptions options;
+  // No dataset has as many as would make this overflow.
+  most = std::min(most, std::numeric_limits<int64_t>::max() / 4);
+  options.max_records = most + (exact ? kMostCompared : most);
+  options.max_bad_records = max_bad_records;
   REQUANT_ASSIGN_OR_RETURN(const int64_t count,
-                           ReadAndCount(dataset, 2 * most, max_bad_records));
-  SignatureRecords records;
-  records.signature = signature;
-  records.dataset = dataset;
-  records.calibrated = RecordsToCalibrateOn(count, most);
-  records.held_back = count - records.calibrated;
-  return records;
-}
-
-absl::StatusOr<SignatureRecords> TakeRecords(const DatasetSpec& dataset,
-                                             int64_t calibrated,
-                                             int64_t held_back,
-                                             int64_t max_bad_records) {
-  SignatureRecords records;
-  records.dataset = dataset;
-  // 0 stays, and means all.
-  records.calibrated = calibrated;
-  if (calibrated == 0) return records;
-  REQUANT_ASSIGN_OR_RETURN(
-      const int64_t count,
-      ReadAndCount(dataset, calibrated + held_back, max_bad_records));
-  records.held_back = std::max<int64_t>(0, count - calibrated);
+                           CountRecords(dataset, options, ReportAlive));
+  if (!exact) records.calibrated = RecordsToCalibrateOn(count, most);
+  records.held_back = std::max<int64_t>(0, count - records.calibrated);
   return records;
 }
 
@@ -200,6 +173,12 @@ absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
   REQUANT_RETURN_IF_ERROR(KeepNeeded(outputs, &graph));
   std::set<std::string_view> nodes;
   for (const auto& node : graph.node()) nodes.insert(node.name());
+  {
+    REQUANT_ASSIGN_OR_RETURN(const GraphIndex index,
+                             GraphIndex::Create(&graph));
+    // It has no layers, but others have.
+    if (FindCalibrationTensors(index, outputs).empty()) return RangeTable();
+  }
   std::vector<ProductOperand>& wanted = shapes->wanted;
   wanted.erase(std::remove_if(wanted.begin(), wanted.end(),
                               [&](const ProductOperand& operand) {

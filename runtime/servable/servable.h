@@ -29,7 +29,7 @@ struct FrozenModel {
   // The SavedModel directory, and the tags of its graph.
   std::string directory;
   std::set<std::string> tags;
-  // Those that TensorFlow does not use internally, by their keys. Several that
+  // By their keys, without those that are internal to TensorFlow. Several that
   // compute the same are equal.
   std::map<std::string, tensorflow::SignatureDef> signatures;
   FrozenGraph frozen;
@@ -57,29 +57,26 @@ struct SignatureRecords {
 // Returns the dataset for signature `key` that takes its inputs from the same
 // records as `dataset` does: the inputs that the signature has, and the label
 // if it has the predicted output too. Returns nothing if records lack an input,
-// or if no output of the signature is made of numbers.
+// if it has none, or if no output of the signature is made of numbers.
 std::optional<DatasetSpec> DatasetForSignature(const FrozenModel& model,
                                                const std::string& key,
                                                const DatasetSpec& dataset);
 
+inline constexpr int64_t kMostCompared = 4096;
+
 // Divides the dataset's records: up to `most` are for calibration and up to
 // `most` others for verification, but at least a fifth of all is held back.
-// Reads them for this.
+// With `exact`, the first `most` are for calibration, or all of them if it is
+// 0, and up to kMostCompared after them for verification. Reads them for this.
 absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                                                const DatasetSpec& dataset,
                                                int64_t most,
-                                               int64_t max_bad_records);
-
-// Takes exactly the first `calibrated` records for calibration, or all of them
-// if it is 0, and up to `held_back` of those after them for verification.
-absl::StatusOr<SignatureRecords> TakeRecords(const DatasetSpec& dataset,
-                                             int64_t calibrated,
-                                             int64_t held_back,
-                                             int64_t max_bad_records);
+                                               int64_t max_bad_records,
+                                               bool exact = false);
 
 // Calibrates what one signature computes of the frozen graph. `settings` has
-// the batch size and the like. Of the wanted shapes, only those that the
-// signature computes are filled in.
+// the batch size and the like. A signature without layers has no ranges. Of the
+// wanted shapes, only those that the signature computes are filled in.
 absl::StatusOr<RangeTable> CalibrateSignature(const FrozenModel& model,
                                               const SignatureRecords& records,
                                               const CalibrateJob& settings,

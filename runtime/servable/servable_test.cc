@@ -1,7 +1,10 @@
 #include "runtime/servable/servable.h"
 
+#include <limits>
+
 #include "absl/strings/str_join.h"
 #include "base/testing/testing.h"
+#include "graph/testing/testing.h"
 #include "runtime/datasets/dataset_spec.h"
 #include "runtime/servable/check_graph.h"
 #include "runtime/servable/signature_files.h"
@@ -46,6 +49,8 @@ TEST_F(ServableTest, HoldsRecordsBack) {
   EXPECT_EQ(Divided(100, 0), std::make_pair(int64_t{80}, int64_t{20}));
   EXPECT_EQ(Divided(3, 1000), std::make_pair(int64_t{2}, int64_t{1}));
   EXPECT_EQ(Divided(1, 1000), std::make_pair(int64_t{1}, int64_t{0}));
+  EXPECT_EQ(Divided(100, std::numeric_limits<int64_t>::max()),
+            std::make_pair(int64_t{80}, int64_t{20}));
 }
 
 TEST_F(ServableTest, CalibratesOnExactlyAsManyRecordsAsAskedFor) {
@@ -100,6 +105,7 @@ TEST_F(ServableTest, TakesOneFileForAllSignaturesWhoseInputsItHas) {
   FrozenModel model;
   model.signatures["classify"] = SignatureOf({"x", "color"}, "scores");
   model.signatures["encode"] = SignatureOf({"x"}, "code");
+  model.signatures["constants"] = SignatureOf({}, "weights");
   model.signatures["draw"] = SignatureOf({"x", "size"}, "image");
   model.signatures["name"] = SignatureOf({"x"}, "word", tensorflow::DT_STRING);
   const DatasetSpec dataset = Dataset(1);
@@ -114,8 +120,23 @@ TEST_F(ServableTest, TakesOneFileForAllSignaturesWhoseInputsItHas) {
   // The label is that of the other prediction.
   EXPECT_FALSE(encode->has_label());
   EXPECT_EQ(encode->prediction().tensor(), "code");
+  EXPECT_FALSE(DatasetForSignature(model, "constants", dataset).has_value());
   EXPECT_FALSE(DatasetForSignature(model, "draw", dataset).has_value());
   EXPECT_FALSE(DatasetForSignature(model, "name", dataset).has_value());
+}
+
+TEST_F(ServableTest, FindsNoRangesForASignatureWithoutLayers) {
+  FrozenModel model;
+  model.frozen.graph = GraphFromText(R"(
+    x = Placeholder dtype=float
+    code = Neg(x) T=float
+  )");
+  model.signatures["encode"] = SignatureOf({"x"}, "code");
+  FirstBatchShapes shapes;
+  ASSERT_OK_AND_ASSIGN(const RangeTable table,
+                       CalibrateSignature(model, {"encode", Dataset(1), 1, 0},
+                                          CalibrateJob(), &shapes));
+  EXPECT_TRUE(table.entries().empty());
 }
 
 TEST_F(ServableTest, GroupsFilesBySignature) {
@@ -146,9 +167,11 @@ TEST_F(ServableTest, GroupsFilesBySignature) {
             "encode(d b=1)classify( a)");
   model.set_signature("classify");
   EXPECT_EQ(grouped({}, {"encode=a", "classify=b"}), "classify( b)encode( a)");
-  EXPECT_THAT(grouped({}, {"encod=a"}),
-              testing::HasSubstr("no signature \"encod\" (did you mean "
-                                 "\"encode\"?); it has classify, encode"));
+  EXPECT_THAT(
+      grouped({}, {"encod=a"}),
+      testing::HasSubstr("no signature \"encod\" (did you mean "
+                         "\"encode\"?); it has classify, encode, and there "
+                         "is no file \"encod=a\""));
   EXPECT_THAT(grouped({"d", "e"}, {}), testing::HasSubstr("same signature"));
 }
 

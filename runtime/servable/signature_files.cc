@@ -1,14 +1,11 @@
 #include "runtime/servable/signature_files.h"
 
 #include <functional>
-#include <set>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
-#include "base/text/nearest_name.h"
 #include "graph/graph_io.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "runtime/datasets/dataset_spec.h"
@@ -33,7 +30,7 @@ class Grouping {
       const size_t equals = value.find('=');
       std::string rest = value;
       if (equals < value.find('/') && !ExistingFiles({value}).ok()) {
-        REQUANT_ASSIGN_OR_RETURN(current, IndexOf(value.substr(0, equals)));
+        REQUANT_ASSIGN_OR_RETURN(current, IndexOf(value, equals));
         rest = value.substr(equals + 1);
       }
       REQUANT_RETURN_IF_ERROR(add(rest, &files_[current]));
@@ -50,19 +47,21 @@ class Grouping {
   }
 
  private:
-  absl::StatusOr<size_t> IndexOf(const std::string& name) {
-    if (names_.empty()) {
+  // The name is the first `length` characters of the value.
+  absl::StatusOr<size_t> IndexOf(const std::string& value, size_t length) {
+    const std::string name = value.substr(0, length);
+    if (!meta_.has_meta_info_def()) {
       REQUANT_ASSIGN_OR_RETURN(const std::string folder,
                                FindSavedModel(model_.path()));
       REQUANT_ASSIGN_OR_RETURN(
-          const tensorflow::MetaGraphDef meta,
+          meta_,
           ReadSavedModel(folder, {model_.tags().begin(), model_.tags().end()}));
-      names_ = SignatureNames(meta);
+      meta_.clear_graph_def();
     }
-    if (!absl::c_linear_search(names_, name)) {
+    const absl::Status known = CheckSignature(meta_, name, model_.path());
+    if (!known.ok()) {
       return absl::NotFoundError(absl::StrCat(
-          model_.path(), " has no signature \"", name, "\"",
-          DidYouMean(name, names_), "; it has ", absl::StrJoin(names_, ", ")));
+          known.message(), ", and there is no file \"", value, "\""));
     }
     const auto found = absl::c_find_if(
         files_, [&](const auto& files) { return files.signature == name; });
@@ -72,8 +71,8 @@ class Grouping {
   }
 
   const ModelSpec& model_;
-  // Those of the SavedModel, once they are needed.
-  std::vector<std::string> names_;
+  // The SavedModel's, once it is needed.
+  tensorflow::MetaGraphDef meta_;
   std::vector<SignatureFiles> files_;
 };
 

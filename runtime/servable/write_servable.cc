@@ -167,7 +167,8 @@ std::string ServableWriter::FindingsText() const {
     if (!IsCalibrated(key)) {
       absl::StrAppend(&text, "signature \"", Printable(key),
                       "\": not calibrated, because the records lack its "
-                      "inputs; what only it computes stays float\n");
+                      "inputs, or because it has no input or no float "
+                      "output; what only it computes stays float\n");
     }
   }
   return text;

@@ -56,9 +56,9 @@ class ServableWriter {
   static absl::StatusOr<std::unique_ptr<ServableWriter>> Open(
       const FrozenModel& model, const ServableRequest& request);
 
-  // Writes the model with `graph`, whose attributes with default values were
-  // removed, in place of its own, with requests to warm
+  // Writes the model with `graph` in place of its own and with requests to warm
   // up with, and compares the two on the records that were held back.
+  // Attributes of `graph` with default values must have been removed.
   absl::Status Write(tensorflow::GraphDef graph,
                      const std::vector<SignatureRecords>& records,
                      const CalibrateJob& settings);

@@ -75,6 +75,17 @@ std::string VariablesOf(const GraphDef& graph) {
                       first->name(), "\"");
 }
 
+// Returns the tensor of a signature's input or output with its key.
+absl::StatusOr<std::string> OneTensor(
+    const google::protobuf::MapPair<std::string, tensorflow::TensorInfo>& value,
+    const std::string& path) {
+  if (value.second.has_name()) return value.second.name();
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", value.first, "\" of ", path,
+                   " is a sparse or composite value of several tensors; only "
+                   "single tensors can be fed and fetched"));
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Model>> Model::Load(
@@ -225,13 +236,13 @@ void Model::IndexNodes(const GraphDef& graph) {
 
 absl::StatusOr<std::string> Model::InputTensor(const std::string& name) const {
   const auto input = signature_.inputs().find(name);
-  if (input != signature_.inputs().end()) return input->second.name();
+  if (input != signature_.inputs().end()) return OneTensor(*input, path_);
   return ExistingTensor(name, /*is_input=*/true);
 }
 
 absl::StatusOr<std::string> Model::OutputTensor(const std::string& name) const {
   const auto output = signature_.outputs().find(name);
-  if (output != signature_.outputs().end()) return output->second.name();
+  if (output != signature_.outputs().end()) return OneTensor(*output, path_);
   return ExistingTensor(name, /*is_input=*/false);
 }
 
