@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
@@ -250,7 +251,10 @@ absl::StatusOr<DatasetSpec> ReadDeclaration(const SignatureFiles& files) {
   if (files.declaration.empty()) {
     GuessOptions options;
     if (!outputs.empty()) options.output = outputs.front();
-    options.output_flag = "--outputs";
+    options.output_flag =
+        FLAGS_saved_model.empty()
+            ? "--outputs"
+            : "a declaration (--dataset): prediction { tensor: \"NAME\" }";
     return GuessJobDataset({ModelFromFlags(files.signature)}, files.data,
                            options);
   }
@@ -381,6 +385,9 @@ absl::StatusOr<int> WorkOnSavedModel() {
 void SetIsolation(IsolationOptions* isolation) {
   isolation->outputs = {FLAGS_output, FLAGS_ranges_output};
   if (!FLAGS_saved_model.empty()) {
+    // A folder of versions around the model may be new, too.
+    isolation->outputs.push_back(
+        std::filesystem::absolute(FLAGS_output).parent_path());
     isolation->graph->needed_bytes =
         NeededMemory(FLAGS_saved_model, FLAGS_moment_records > 0);
   }

@@ -217,7 +217,14 @@ std::string NotesText(const std::vector<std::string>& notes) {
     if (absl::EndsWith(note, "no rows gathered from a constant reach it")) {
       continue;
     }
-    absl::StrAppend(&text, note, "\n");
+    // What would quantize the table is in nobody's graph.
+    const size_t reason = note.find("\": ");
+    absl::StrAppend(&text,
+                    absl::StartsWith(note, "leaves \"") && reason != note.npos
+                        ? absl::StrCat("leaves an embedding table in float",
+                                       note.substr(reason + 1))
+                        : note,
+                    "\n");
   }
   if (tables > kManyTables) {
     absl::StrAppend(&text, "quantizes ", tables, " embedding tables\n");

@@ -1,10 +1,11 @@
 #include "runtime/servable/write_servable.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -26,6 +27,7 @@
 #include "graph/saved_model/saved_model_writer.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluation_report.h"
+#include "runtime/quantization/quantize.h"
 #include "runtime/servable/check_graph.h"
 #include "runtime/servable/tensorflow_versions.h"
 #include "runtime/session/job.pb.h"
@@ -64,28 +66,45 @@ absl::StatusOr<std::unique_ptr<ServableWriter>> ServableWriter::Open(
     const FrozenModel& model, const ServableRequest& request) {
   REQUANT_RETURN_IF_ERROR(CheckSavedModelTarget(model.directory, request.target,
                                                 request.overwrite));
-  const std::string around =
-      std::filesystem::path(ResolvedPath(request.target)).parent_path();
-  const bool made = mkdir(around.c_str(), 0777) == 0;
-  auto folder = StagedFolder::Create(request.target, request.overwrite);
-  if (!folder.ok()) {
-    if (made) rmdir(around.c_str());
-    return folder.status();
+  // A folder of versions that is not there is made and put in place with the
+  // model, so that nothing stays of it if this process is killed.
+  const std::filesystem::path target = ResolvedPath(request.target);
+  const std::filesystem::path around = target.parent_path();
+  std::error_code error;
+  const bool makes_around =
+      !std::filesystem::exists(around, error) &&
+      std::filesystem::exists(around.parent_path(), error);
+  auto folder = makes_around
+                    ? StagedFolder::Create(around.string(), /*replace=*/false)
+                    : StagedFolder::Create(request.target, request.overwrite);
+  if (absl::IsAlreadyExists(folder.status()) && !request.overwrite) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(folder.status().message(),
+                     ": name another folder, or replace a SavedModel by "
+                     "--overwrite"));
   }
-  return absl::WrapUnique(new ServableWriter(model, request, made ? around : "",
-                                             *std::move(folder)));
-}
-
-ServableWriter::~ServableWriter() {
-  folder_ = nullptr;
-  // A folder that has something in it stays.
-  if (!made_folder_.empty()) rmdir(made_folder_.c_str());
+  if (absl::IsNotFound(folder.status()) && !makes_around) {
+    return absl::NotFoundError(absl::StrCat(
+        "cannot write ", request.target, ": there is no folder ",
+        around.parent_path().string(), ", which must be made first"));
+  }
+  REQUANT_RETURN_IF_ERROR(folder.status());
+  std::string path = (*folder)->path();
+  if (makes_around) {
+    path += "/" + target.filename().string();
+    if (mkdir(path.c_str(), 0777) != 0) {
+      return absl::ErrnoToStatus(errno,
+                                 absl::StrCat("cannot write ", request.target));
+    }
+  }
+  return absl::WrapUnique(
+      new ServableWriter(model, request, path, *std::move(folder)));
 }
 
 absl::StatusOr<WarmUpRequest> ServableWriter::RequestFor(
     const SignatureRecords& records, const CalibrateJob& settings) {
   ModelSpec spec;
-  spec.set_path(folder_->path());
+  spec.set_path(path_);
   spec.set_signature(records.signature);
   REQUANT_ASSIGN_OR_RETURN(const std::unique_ptr<Model> model,
                            Model::Load(spec, SessionSpec()));
@@ -111,8 +130,8 @@ absl::Status ServableWriter::Write(tensorflow::GraphDef graph,
       WriteAndCompare(std::move(graph), records, settings);
   // The temporary folder's name means nothing to users.
   return absl::Status(
-      status.code(), absl::StrReplaceAll(status.message(),
-                                         {{folder_->path(), request_.target}}));
+      status.code(),
+      absl::StrReplaceAll(status.message(), {{path_, request_.target}}));
 }
 
 absl::Status ServableWriter::WriteAndCompare(
@@ -123,11 +142,12 @@ absl::Status ServableWriter::WriteAndCompare(
   options.tags = model_.tags;
   options.signatures = model_.signatures;
   options.vocabularies = model_.frozen.vocabularies;
-  options.version = absl::StrCat(kTarget, request_.cpus);
+  is_float_ = QuantizedMatMuls(graph) == 0;
+  if (!is_float_) options.version = absl::StrCat(kTarget, request_.cpus);
   requirements_ = RequirementsText(graph);
   SetActivity(absl::StrCat("writing ", request_.target));
-  REQUANT_ASSIGN_OR_RETURN(
-      exported_, ExportSavedModel(options, std::move(graph), folder_->path()));
+  REQUANT_ASSIGN_OR_RETURN(exported_,
+                           ExportSavedModel(options, std::move(graph), path_));
   // Loading both models takes memory.
   ForgetAllBut(tensorflow::GraphDef());
   std::vector<WarmUpRequest> requests;
@@ -137,14 +157,13 @@ absl::Status ServableWriter::WriteAndCompare(
     ServedSignature& served = signatures_.emplace_back();
     served.records = part;
     if (part.held_back == 0) continue;
-    REQUANT_ASSIGN_OR_RETURN(
-        served.comparison,
-        CompareSignature(model_, folder_->path(), part, settings));
+    REQUANT_ASSIGN_OR_RETURN(served.comparison,
+                             CompareSignature(model_, path_, part, settings));
     const std::string warning = LossWarning(served.comparison->comparison());
     if (!warning.empty()) SayWarning(warning);
   }
-  REQUANT_RETURN_IF_ERROR(WriteWarmUp(folder_->path(), requests));
-  return WriteFileAtomically(folder_->path() + "/README.md", ReadmeText());
+  REQUANT_RETURN_IF_ERROR(WriteWarmUp(path_, requests));
+  return WriteFileAtomically(path_ + "/README.md", ReadmeText());
 }
 
 std::string ServableWriter::FindingsText() const {
@@ -213,14 +232,25 @@ JsonMembers ServableWriter::Members() const {
 }
 
 std::string ServableWriter::ReadmeText() const {
+  const std::string made =
+      absl::StrCat("made from \"", Printable(SavedModelName(model_.directory)),
+                   "\" by ", VersionLine(), ".\n\n");
+  const std::string what =
+      is_float_
+          ? absl::StrCat(
+                "A SavedModel, ", made,
+                "It is in float, because no layer is worth quantizing; "
+                "every x86-64 CPU runs it.\n\n- TensorFlow: ",
+                requirements_)
+          : absl::StrCat(
+                "An eight-bit SavedModel, ", made,
+                "- CPUs: ", CpusText(request_.cpus),
+                "\n- TensorFlow and environment: ", requirements_,
+                " In virtual machines that advertise AMX but hide its tile "
+                "palettes, every int8 model needs "
+                "`ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.");
   return absl::StrCat(
-      "# ", Printable(SavedModelName(request_.target)),
-      "\n\nAn eight-bit SavedModel, made from \"",
-      Printable(SavedModelName(model_.directory)), "\" by ", VersionLine(),
-      ".\n\n- CPUs: ", CpusText(request_.cpus),
-      "\n- TensorFlow and environment: ", requirements_,
-      " In virtual machines that advertise AMX but hide its tile palettes, "
-      "every int8 model needs `ONEDNN_MAX_CPU_ISA=AVX512_CORE_VNNI`.",
+      "# ", Printable(SavedModelName(request_.target)), "\n\n", what,
       "\n- Check it where it will be served: `requant check_serving FOLDER` "
       "runs the requests in `assets.extra` and compares the answers with "
       "those recorded when it was made.\n\n## What was found\n\n```\n",

@@ -47,8 +47,6 @@ std::string TargetOf(const tensorflow::MetaGraphDef& meta);
 
 class ServableWriter {
  public:
-  ~ServableWriter();
-
   // Checks that the target may be written: a new or empty folder, or a
   // SavedModel if asked for, apart from the model. The folder around it, such
   // as that of a model's versions, need not exist. Until Commit there is only a
@@ -72,12 +70,11 @@ class ServableWriter {
 
  private:
   ServableWriter(const FrozenModel& model, const ServableRequest& request,
-                 const std::string& made_folder,
-                 std::unique_ptr<StagedFolder> folder)
+                 const std::string& path, std::unique_ptr<StagedFolder> folder)
       : model_(model),
         request_(request),
-        made_folder_(made_folder),
-        folder_(std::move(folder)) {}
+        folder_(std::move(folder)),
+        path_(path) {}
 
   // Returns whether a signature, or one that is equal to it, had records.
   bool IsCalibrated(const std::string& key) const;
@@ -95,9 +92,12 @@ class ServableWriter {
 
   const FrozenModel& model_;
   const ServableRequest request_;
-  // The folder around the target if it was made, else "".
-  const std::string made_folder_;
-  std::unique_ptr<StagedFolder> folder_;
+  // What is put in place: the model, or a new folder around it.
+  const std::unique_ptr<StagedFolder> folder_;
+  // The model in it.
+  const std::string path_;
+  // Whether no layer was quantized.
+  bool is_float_ = false;
   ExportedModel exported_;
   // Sentences on what runs it.
   std::string requirements_;

@@ -210,7 +210,7 @@ TEST_F(QuantizeModel, WritesTheFloatGraphWhereNothingPays) {
   )"));
   ASSERT_THAT(
       Quantize({"--max_records=0"}, graph),
-      Prints("0 of 0 matrix products run in int8; convolutions: 1, all in "
+      Prints("no matrix products; convolutions: 1, all in "
              "float\n",
              "nothing pays here: no MatMul has constant float weights; other "
              "layers stay float: 1 Conv2D; ",

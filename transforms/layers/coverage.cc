@@ -470,7 +470,9 @@ std::string CoverageText(const std::vector<CountedProduct>& products) {
       absl::StrCat(coded.count, " of ", matrices.count, " matrix products");
   // A share of what can be counted says little where the rest is in a loop.
   std::string text =
-      all.work == 0 ? count + " run in int8"
+      matrices.count == 0 ? "no matrix products"
+      : all.work == 0 || (all.unknown > 0 && groups.empty())
+          ? count + " run in int8"
       : all.unknown > 0
           ? absl::StrCat(count, " run in int8, ", share,
                          " of the multiply-adds that can be counted")

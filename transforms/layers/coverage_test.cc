@@ -217,7 +217,7 @@ TEST(CoverageText, IsByNumberIfNoWorkIsKnown) {
             "3 of 5 matrix products run in int8; float: 2 of two activations, "
             "as in attention; convolutions: none");
   EXPECT_EQ(CoverageText({}),
-            "0 of 0 matrix products run in int8; convolutions: none");
+            "no matrix products; convolutions: none");
 }
 
 TEST(MarkLeftInFloat, FindsLayersThatAreAsTheyWere) {
