@@ -9,7 +9,9 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/terminal_guard.h"
@@ -98,13 +100,17 @@ class FlagSetter {
   }
 
  private:
+  // Looks up a flag of the program, not of others in the same binary.
+  bool FindByName(const char* name, gflags::CommandLineFlagInfo* info) const {
+    return gflags::GetCommandLineFlagInfo(name, info) && Listed(*info, help_);
+  }
+
   // Looks the flag up; "--noflag" becomes "--flag=false".
-  static bool Find(FlagArgument* flag, gflags::CommandLineFlagInfo* info) {
-    if (gflags::GetCommandLineFlagInfo(flag->name.c_str(), info)) return true;
+  bool Find(FlagArgument* flag, gflags::CommandLineFlagInfo* info) const {
+    if (FindByName(flag->name.c_str(), info)) return true;
     const bool negated =
         absl::StartsWith(flag->name, "no") && !flag->value.has_value() &&
-        gflags::GetCommandLineFlagInfo(flag->name.c_str() + 2, info) &&
-        info->type == "bool";
+        FindByName(flag->name.c_str() + 2, info) && info->type == "bool";
     if (!negated) return false;
     flag->name = flag->name.substr(2);
     flag->value = "false";
@@ -165,14 +171,26 @@ std::string HelpText(const ProgramHelp& help) {
         text += "...";
       }
       if (!flag.default_value.empty()) {
-        absl::StrAppend(&text, "  (default ", flag.default_value, ")");
+        double number = 0;
+        // Otherwise, 99.99 would be shown as 99.989999999999995.
+        const bool is_double = flag.type == "double" &&
+                               absl::SimpleAtod(flag.default_value, &number);
+        absl::StrAppend(
+            &text, "  (default ",
+            is_double ? absl::StrFormat("%.15g", number) : flag.default_value,
+            ")");
       }
     } else if (flag.default_value == "true") {
       absl::StrAppend(&text, "  (default on; --no", flag.name,
                       " turns it off)");
     }
     text += "\n";
-    AppendWrapped(flag.description, 6, &text);
+    const auto own = absl::c_find_if(help.descriptions, [&](const auto& entry) {
+      return entry.first == flag.name;
+    });
+    AppendWrapped(
+        own == help.descriptions.end() ? flag.description : own->second, 6,
+        &text);
   }
   if (!help.footer.empty()) absl::StrAppend(&text, "\n", help.footer, "\n");
   return text;

@@ -46,6 +46,8 @@ struct ProgramHelp {
   // Other spellings of flags, which are not listed either: {"out", "output"}
   // lets --out=x mean --output=x.
   std::vector<std::pair<std::string, std::string>> aliases = {};
+  // What flags do in this program, instead of what their definitions say.
+  std::vector<std::pair<std::string, std::string>> descriptions = {};
 };
 
 // Sets gflags' flags from `args` (without the program name) and puts the other

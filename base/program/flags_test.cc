@@ -9,6 +9,7 @@
 
 DEFINE_string(in_graph, "", "The graph to read.");
 DEFINE_bool(verify, true, "Whether to verify.");
+DEFINE_double(percentile, 99.99, "Which values count.");
 DEFINE_int32(stop_after, 0, "How many transforms to run.");
 
 namespace requant::flags_test {
@@ -82,6 +83,15 @@ TEST_F(Flags, SuggestsTheNearestFlag) {
       "--help\n");
 }
 
+TEST_F(Flags, RefusesAFlagOfAnotherProgramInTheBinary) {
+  help_.flag_files = {"other.cc"};
+  EXPECT_EQ(Parse({"--stop_after=3"}), kExitUsage);
+  EXPECT_THAT(error_, HasSubstr("unknown flag --stop_after;"));
+  EXPECT_EQ(Parse({"--noverify"}), kExitUsage);
+  EXPECT_EQ(FLAGS_stop_after, 0);
+  EXPECT_TRUE(FLAGS_verify);
+}
+
 TEST_F(Flags, RefusesAValueOfTheWrongType) {
   EXPECT_EQ(Parse({"--stop_after=many"}), kExitUsage);
   EXPECT_THAT(
@@ -98,8 +108,15 @@ TEST_F(Flags, HelpListsOnlyTheProgramsOwnFlags) {
   EXPECT_EQ(Parse({"--help"}), kExitOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("--stop_after=<int32>  (default 0)"),
                           HasSubstr("\nUsage:\n  prog FILE\n"),
+                          HasSubstr("--percentile=<double>  (default 99.99)"),
                           HasSubstr("--noverify turns it off"),
                           Not(HasSubstr("flagfile"))));
+}
+
+TEST_F(Flags, HelpSaysWhatASharedFlagDoesHere) {
+  help_.descriptions = {{"in_graph", "Where to begin."}};
+  EXPECT_THAT(HelpText(help_), AllOf(HasSubstr("Where to begin."),
+                                     Not(HasSubstr("The graph to read."))));
 }
 
 // Prints to `path` as a main function does and exits with its code.

@@ -73,7 +73,22 @@ TEST_F(Init, StartsAWorkflowForAFrozenGraphThatRunsAtOnce) {
       result.ParseFromString(folder_.Read("results/int8.evaluation.pb")));
   EXPECT_EQ(result.timing().records(), 120);
   EXPECT_GT(result.layer_size(), 1);
-  EXPECT_TRUE(fs::exists(folder_.Path("results/speed.benchmark.pb")));
+  EXPECT_THAT(folder_.Read("results/results.json"),
+              AllOf(HasSubstr("\"speed_is_benchmarked\": true"),
+                    Not(HasSubstr("\"size_ratio\": null"))));
+}
+
+TEST_F(Init, BenchmarksASavedModelAgainstItsBaseline) {
+  ASSERT_THAT(Run({"init", "functions", "--data=data.csv", "--output=f"}),
+              Exits(0));
+  // The output y has three values.
+  Replace("f/data.textproto", "tensor: \"FILL_IN\"", "tensor: \"y\"");
+  EXPECT_THAT(Run({"run", "f/workflow.textproto", "--output=results",
+                   "--set=seconds=0.01"}),
+              Exits(0));
+  EXPECT_THAT(folder_.Read("results/results.json"),
+              AllOf(HasSubstr("\"speed_is_benchmarked\": true"),
+                    Not(HasSubstr("\"size_ratio\": null"))));
 }
 
 TEST_F(Init, LeavesASkeletonWithoutRecords) {
@@ -90,7 +105,9 @@ TEST_F(Init, LeavesASkeletonWithoutRecords) {
                         "filled in; the comments there say with what\n")));
   Replace("f/data.textproto", "files: \"FILL_IN\"", "files: \"../data.csv\"");
   Replace("f/data.textproto", "tensor: \"FILL_IN\"", "tensor: \"y\"");
-  EXPECT_THAT(Run({"plan", "f/workflow.textproto"}), Prints("int8/verify"));
+  EXPECT_THAT(Run({"plan", "f/workflow.textproto"}),
+              Prints("int8/verify",
+                     "max_accuracy_drop 0.5 (not judged: no labels), min_"));
 }
 
 TEST_F(Init, SaysWhatTheRecordsLack) {
@@ -146,6 +163,8 @@ TEST_F(Init, RefusesWithOneSentenceAndWritesNothing) {
   refused({"functions", "--signature=servin_default"},
           "did you mean \"serving_default\"?");
   refused({"functions", "--data=absent.csv"}, "no file matches absent.csv");
+  refused({"functions", "--data=a=a.csv", "--data=b=b.csv"},
+          "name it by --signature=a with --data=a.csv, or give each");
   refused({"functions", "--data=array.npy"}, "is a single array");
   refused({"functions", "--output=no/f"}, "cannot make the folder no/f");
   refused({"functions", "--output=text.txt"}, "text.txt");

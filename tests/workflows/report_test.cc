@@ -154,17 +154,17 @@ RunRecord HostileRun() {
   return record;
 }
 
-// Returns a run whose verified stages are also judged by squared errors.
+// Returns a run that is not certain, whose verified stages are also judged by
+// squared errors.
 RunRecord SquaredRun() {
   RunRecord record = PassedRun();
+  record.set_outcome(RunRecord::INCONCLUSIVE);
   for (StageRecord& stage : *record.mutable_stage()) {
     if (stage.verification().gate_size() == 0) continue;
     stage.mutable_verification()->mutable_gate(0)->set_name("max_mse");
-    stage.mutable_verification()
-        ->mutable_result()
-        ->mutable_comparison()
-        ->mutable_squared_change()
-        ->set_mean(0.0046);
+    EvaluateResult& result = *stage.mutable_verification()->mutable_result();
+    result.mutable_comparison()->mutable_squared_change()->set_mean(0.0046);
+    result.mutable_scores()->set_rmse(0.25);
   }
   return record;
 }
@@ -323,6 +323,7 @@ TEST_F(Report, ShowsSquaredErrorsWhereAGateJudgesThem) {
   const auto shown = Numbers(At(seen, "stages"));
   ASSERT_EQ(shown.count({"fuse", "mse"}), 1);
   EXPECT_EQ(shown.at({"fuse", "mse"}), 0.0046);
+  EXPECT_EQ(shown.at({"fuse", "rmse"}), 0.25);
   EXPECT_EQ(Numbers(At(Seen("passed"), "stages")).count({"fuse", "mse"}), 0);
 }
 
@@ -394,6 +395,7 @@ TEST_F(Report, SaysHowARunEndedAndWhere) {
            {"refused", "Stopped at “fuse”"},
            {"interrupted", "Interrupted at “freeze_min”"},
            {"one", "Failed at “freeze”"},
+           {"squared", "Not certain"},
            {"empty", "Not finished"}}) {
     ExpectDrawn(Seen(name));
     EXPECT_EQ(Text(Seen(name), "title"), title);

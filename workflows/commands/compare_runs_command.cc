@@ -1,7 +1,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,8 @@
 namespace requant {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr char kCompareProgram[] = "requant compare_runs";
 
 ProgramHelp CompareHelp() {
@@ -36,6 +40,7 @@ ProgramHelp CompareHelp() {
       "--output=compare.html";
   help.flag_files = {OutputFlagFile()};
   help.aliases = {{"out", "output"}};
+  help.descriptions = {{"output", "An HTML page to write (.html)."}};
   help.footer = "Exit codes: 0 done, 1 a folder is no run's, 2 wrong usage.";
   return help;
 }
@@ -66,6 +71,13 @@ int RunCompareRunsCommand(const std::vector<std::string>& args) {
   const RunComparison comparison = CompareRuns(std::move(runs));
   if (!OutputFlag().empty()) {
     absl::Status written = CheckDistinct(files, {OutputFlag()});
+    const fs::path page(OutputFlag());
+    std::error_code error;
+    if (written.ok() && fs::is_regular_file(page, error) &&
+        page.extension() != ".html" && page.extension() != ".htm") {
+      written = absl::AlreadyExistsError(absl::StrCat(
+          OutputFlag(), " exists and is not named as an HTML page (.html)"));
+    }
     if (written.ok()) {
       written = WriteFileAtomically(OutputFlag(), ComparisonHtml(comparison));
     }

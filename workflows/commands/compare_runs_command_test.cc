@@ -54,6 +54,15 @@ TEST_F(CompareRunsCommand, RefusesInASentenceForEachFolderAndWritesNothing) {
   EXPECT_THAT(Compare({passed_}), Exits(2));
 }
 
+TEST_F(CompareRunsCommand, ReplacesNoFileThatIsNoPage) {
+  folder_.Write("model.py", "mine");
+  const ProgramRun run =
+      Compare({passed_, one_, "--output=" + folder_.Path("model.py")});
+  EXPECT_THAT(run, Exits(1));
+  EXPECT_THAT(run.error, HasSubstr("model.py exists and is not named"));
+  EXPECT_EQ(folder_.Read("model.py"), "mine");
+}
+
 TEST_F(CompareRunsCommand, DoesNotOverwriteTheFilesThatItReads) {
   for (const std::string file : {"results.json", "manifest.json"}) {
     const std::string before = folder_.Read("one/" + file);

@@ -446,9 +446,6 @@ int RunDoctorCommand(const std::vector<std::string>& args) {
     return ReportUsage(kDoctorProgram, absl::StrCat("unexpected argument \"",
                                                     positional[0], "\""));
   }
-  if (OutputFormatFlag() != "text") {
-    return ReportUsage(kDoctorProgram, "--format is text");
-  }
   const absl::StatusOr<std::vector<Check>> checks = Examine();
   if (!checks.ok()) return ReportFailure(kDoctorProgram, checks.status());
   const bool color = isatty(STDOUT_FILENO) && Environment("NO_COLOR").empty();

@@ -47,6 +47,9 @@ ProgramHelp InitHelp() {
       "requant init my_model --data='train-*.tfrecords' --signature=classify\n"
       "requant init frozen.pb --data=records.npz --output=int8";
   help.flag_files = {__FILE__, OutputFlagFile()};
+  help.repeatable_flags = {"data"};
+  help.descriptions = {
+      {"output", "The folder for the files; empty: MODEL_workflow."}};
   help.footer =
       "Columns, keys, arrays or features that are named as the model's inputs "
       "are taken.\n"
@@ -99,6 +102,17 @@ void PrintList(std::string_view title,
 }
 
 absl::Status Init(const std::string& path) {
+  for (const std::string& name : SplitList(FLAGS_data)) {
+    std::error_code error;
+    const size_t equals = name.find('=');
+    if (equals == name.npos || fs::exists(name, error)) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--data=", name,
+        ": a workflow is for one signature; name it by "
+        "--signature=",
+        name.substr(0, equals), " with --data=", name.substr(equals + 1),
+        ", or give each its records in requant quantize --saved_model"));
+  }
   REQUANT_ASSIGN_OR_RETURN(const InitModel model,
                            ReadInitModel(path, FLAGS_signature));
   std::string folder = OutputFlag().empty()

@@ -260,24 +260,32 @@ struct Division {
   int64_t eval = 1000;
 };
 
-// Counts the records and divides them, unless something is left to fill in.
-Division DivideRecords(const DatasetSpec& dataset, InitFiles* files) {
+// Counts the records and divides them, unless what they feed is left to fill
+// in; adds what is wrong with them to the gaps.
+Division DivideRecords(GuessedDataset* dataset, InitFiles* files) {
   Division division;
-  if (!files->gaps.empty()) return division;
+  for (const GuessNote& gap : dataset->gaps) {
+    if (gap.field != DatasetSpec::kPredictionFieldNumber) return division;
+  }
   BatchOptions options;
   options.max_records = kMostCountedRecords;
-  const absl::StatusOr<int64_t> counted = CountRecords(dataset, options);
+  const absl::StatusOr<int64_t> counted = CountRecords(dataset->spec, options);
   if (!counted.ok()) {
-    files->gaps.push_back(absl::StrCat("the records cannot be read: ",
-                                       counted.status().message()));
+    dataset->gaps.push_back(
+        {GuessNote::kSource,
+         absl::StrCat(
+             "the records cannot be read: ", counted.status().message(),
+             "; mend the file, or give the input a default_value if a "
+             "record may lack it")});
     return division;
   }
   division.calibration =
       RecordsToCalibrateOn(*counted, kMostCalibrationRecords);
   division.eval = std::max<int64_t>(1, *counted - division.calibration);
   if (*counted < 2) {
-    files->gaps.push_back(
-        "there is only one record, and none to compare the models on");
+    dataset->gaps.push_back(
+        {GuessNote::kSource,
+         "there is only one record, and none to compare the models on"});
   } else if (*counted < kMostCountedRecords) {
     files->guessed.push_back(absl::StrCat(
         "of the ", *counted, " records, the first ", division.calibration,
@@ -399,8 +407,8 @@ absl::StatusOr<InitFiles> MakeInitFiles(const InitModel& model,
   for (const GuessNote& note : guessed.notes) {
     files.guessed.push_back(note.text);
   }
+  const Division division = DivideRecords(&guessed, &files);
   for (const GuessNote& gap : guessed.gaps) files.gaps.push_back(gap.text);
-  const Division division = DivideRecords(guessed.spec, &files);
   if (IsNumber(guessed.spec)) {
     files.guessed.push_back(absl::StrCat(
         "no limit is set on how much the number changes: ", kInitWorkflow,

@@ -85,9 +85,12 @@ TEST_F(InitFilesTest, TakesTenThousandOfManyRecordsForEach) {
 }
 
 TEST_F(InitFilesTest, SaysThatRecordsCannotBeReadOrCompared) {
-  EXPECT_THAT(Files(Model(), {Csv(3, "x,label", "z,1")}).gaps,
+  const InitFiles unread = Files(Model(), {Csv(3, "x,label", "z,1")});
+  EXPECT_THAT(unread.gaps,
               ElementsAre(AllOf(HasSubstr("the records cannot be read: "),
                                 HasSubstr("data.csv"))));
+  EXPECT_THAT(unread.declaration,
+              HasSubstr("# To fill in: the records cannot be read:\n"));
   EXPECT_THAT(Files(Model(), {Csv(1, "x", "")}).gaps,
               ElementsAre(HasSubstr("there is only one record")));
 }

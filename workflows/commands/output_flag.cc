@@ -5,10 +5,8 @@
 #include "workflows/commands/commands.h"
 
 // This is the file's only flag, so that other commands can share the file.
-DEFINE_string(output, "",
-              "Of run: the folder for the results; empty: out/WORKFLOW/TIME. "
-              "Of init: the folder for the files; empty: MODEL_workflow. "
-              "Of compare_runs: an HTML page to write.");
+// Each command describes it in its help.
+DEFINE_string(output, "", "Where to write.");
 
 namespace requant {
 

@@ -86,6 +86,8 @@ ProgramHelp RunHelp() {
       "requant run my.textproto --from=quantize --keep_going";
   help.flag_files = {__FILE__, OutputFlagFile(), WorkflowFlagsFile()};
   help.aliases = {{"out", "output"}};
+  help.descriptions = {
+      {"output", "The folder for the results; empty: out/WORKFLOW/TIME."}};
   help.footer =
       "Exit codes: 0 done and within all limits, 1 failed, 2 wrong usage, 3 a "
       "gate failed, 130 interrupted.";

@@ -18,6 +18,7 @@
 #include "base/text/printable.h"
 #include "runtime/evaluation.pb.h"
 #include "runtime/statistics/paired_comparison.h"
+#include "workflows/run/gates.h"
 
 namespace requant {
 namespace {
@@ -216,6 +217,12 @@ void SayAccuracy(const StageFigures& now, const RunSummary& summary,
     }
     text->Line(line);
   }
+  if (const auto rmse = FigureOf(now, "rmse"); rmse.has_value()) {
+    text->Line(absl::StrFormat("RMSE      %.4g", rmse->value) +
+               (summary.baseline_rmse
+                    ? absl::StrFormat(" from %.4g", *summary.baseline_rmse)
+                    : ""));
+  }
   if (mean.has_value()) {
     text->Line(
         absl::StrFormat("outputs   change by %s on average, %s at most",
@@ -239,6 +246,7 @@ void SaySizeAndSpeed(const StageFigures& now, const RunSummary& summary,
                           summary.speed->interval->low(),
                           summary.speed->interval->high());
   }
+  if (IsSlower(*summary.speed)) absl::StrAppend(&line, ", which is slower");
   if (!summary.speed_is_benchmarked) {
     absl::StrAppend(&line, ", by the verifications");
   }
@@ -312,11 +320,24 @@ void SayFailedTask(const std::string& name, const TaskRecord& task,
   for (const std::string& command : task.command()) text->Line(command);
 }
 
-void SayPassed(const RunRecord& record, Text* text) {
-  int gates = 0, verified = 0;
+// Names the gates that lacked what they judge.
+void SayUnjudged(const RunRecord& record, Text* text) {
   for (const StageRecord& stage : record.stage()) {
     for (const GateRecord& gate : stage.verification().gate()) {
-      if (gate.verdict() == VerificationRecord::PASS) ++gates;
+      if (gate.verdict() != VerificationRecord::NONE) continue;
+      text->Sentence(absl::StrCat("not judged: stage ", stage.name(), ", gate ",
+                                  gate.name(), ": ", gate.sentence()));
+    }
+  }
+}
+
+void SayPassed(const RunRecord& record, Text* text) {
+  int gates = 0, limits = 0, verified = 0;
+  for (const StageRecord& stage : record.stage()) {
+    for (const GateRecord& gate : stage.verification().gate()) {
+      if (gate.verdict() != VerificationRecord::PASS) continue;
+      ++gates;
+      if (gate.name() != kLostValuesGate) ++limits;
     }
     if (stage.verification().verdict() != VerificationRecord::NONE) ++verified;
   }
@@ -329,7 +350,11 @@ void SayPassed(const RunRecord& record, Text* text) {
                     CountText(verified, "verified stage"),
                     gates == 1 ? " holds" : " hold");
   }
+  if (gates > 0 && limits == 0) {
+    sentence += "; no limit is set on how much the model may change";
+  }
   text->Verdict("PASSED", Style::kGood, sentence);
+  SayUnjudged(record, text);
   SayResult(record, text);
 }
 
@@ -340,10 +365,11 @@ void SayInconclusive(const RunRecord& record, Text* text) {
                 absl::StrCat("the records do not suffice to say whether ",
                              StageNames(stages),
                              stages.size() == 1 ? " keeps its" : " keep their",
-                             " limits; do not take this for a pass"));
+                             " limits; with --strict, such a run fails"));
   for (const StageRecord* stage : stages) {
     SayGates(*stage, VerificationRecord::INCONCLUSIVE, text);
   }
+  SayUnjudged(record, text);
   SayResult(record, text);
 }
 

@@ -65,6 +65,8 @@ struct Task {
   // Tasks that must have succeeded first, gates included: those that make
   // inputs, and their verifications. They are unique and in ascending order.
   std::vector<int> after;
+  // Whether the declaration of its records has no label.
+  bool lacks_labels = false;
   // What the user should know, such as that a baseline is left out.
   std::vector<std::string> notes;
 

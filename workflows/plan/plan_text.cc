@@ -45,7 +45,8 @@ std::string TaskSummary(const Plan& plan, const Task& task) {
 }
 
 // Returns a text such as "max_accuracy_drop 0.5, min_agreement 0.985".
-std::string GatesText(const Gates& gates) {
+std::string GatesText(const Plan& plan, const Task& task) {
+  const Gates gates = EffectiveGates(plan, task);
   std::vector<std::string> parts;
   const Reflection* const reflection = gates.GetReflection();
   for (int i = 0; i < Gates::descriptor()->field_count(); ++i) {
@@ -54,12 +55,17 @@ std::string GatesText(const Gates& gates) {
     parts.push_back(absl::StrCat(
         field->name(), " ", JsonNumber(reflection->GetDouble(gates, field))));
   }
+  if (task.lacks_labels && gates.has_max_accuracy_drop()) {
+    parts[0] += !LimitsAccuracyDrop(plan, task) && parts.size() > 1
+                    ? " (not judged: no labels)"
+                    : " (fails: no labels)";
+  }
   return absl::StrJoin(parts, ", ");
 }
 
 // Returns a text such as "expect accuracy 77.5 %, relative_mse 0.01 of fixed".
 std::string AllGatesText(const Plan& plan, const Task& task) {
-  std::string text = GatesText(EffectiveGates(plan, task));
+  std::string text = GatesText(plan, task);
   if (task.kind != Task::Kind::kVerify) return text;
   const Verify* const verify = VerifyOf(StageOf(plan, task));
   if (verify == nullptr) return text;

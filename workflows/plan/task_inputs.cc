@@ -202,7 +202,10 @@ void Planner::AddDeclaration(const Records& records, const FieldPlaces& places,
     if (declaration_problems_.insert(problem).second) {
       problems_.Add(places.Line("dataset"), problem);
     }
-  } else if (!spec->label().vocabulary_file().empty()) {
+    return;
+  }
+  plan_.tasks[task].lacks_labels = !spec->has_label();
+  if (!spec->label().vocabulary_file().empty()) {
     inputs.push_back({"vocabulary", -1, "", spec->label().vocabulary_file()});
   }
 }

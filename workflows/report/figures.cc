@@ -82,6 +82,11 @@ std::optional<int64_t> BaselineFileBytes(const RunRecord& record,
   return std::nullopt;
 }
 
+void TakeScores(const Scores& baseline, RunSummary* summary) {
+  if (baseline.has_accuracy()) summary->baseline_accuracy = baseline.accuracy();
+  if (baseline.has_rmse()) summary->baseline_rmse = baseline.rmse();
+}
+
 void CompareWithBaseline(const RunRecord& record,
                          const std::vector<StageFigures>& figures,
                          RunSummary* summary) {
@@ -93,20 +98,16 @@ void CompareWithBaseline(const RunRecord& record,
   if (summary->baseline_stage >= 0) {
     const StageFigures& base = figures[summary->baseline_stage];
     summary->baseline_bytes = base.bytes;
-    if (base.result->scores().has_accuracy()) {
-      summary->baseline_accuracy = base.result->scores().accuracy();
-    }
+    TakeScores(base.result->scores(), summary);
     if (!baseline_speed) {
       baseline_speed = RecordsPerSecond(base.result->timing());
     }
-    summary->speed = BenchmarkedSpeed(record, summary->baseline, stage.name());
-    summary->speed_is_benchmarked = summary->speed.has_value();
   } else {
     summary->baseline_bytes = BaselineFileBytes(record, summary->baseline);
   }
-  if (result.baseline_scores().has_accuracy()) {
-    summary->baseline_accuracy = result.baseline_scores().accuracy();
-  }
+  TakeScores(result.baseline_scores(), summary);
+  summary->speed = BenchmarkedSpeed(record, summary->baseline, stage.name());
+  summary->speed_is_benchmarked = summary->speed.has_value();
   const std::optional<double> speed = RecordsPerSecond(result.timing());
   if (!summary->speed && baseline_speed && *baseline_speed > 0 && speed) {
     summary->speed = PairedRatio{*speed / *baseline_speed, std::nullopt};
@@ -127,6 +128,12 @@ std::optional<Estimate> Accuracy(StageRef stage) {
     accuracy.interval = ShareInterval(scores.correct(), scores.records());
   }
   return accuracy;
+}
+
+std::optional<Estimate> Rmse(StageRef stage) {
+  const Scores& scores = stage.result->scores();
+  if (!scores.has_rmse()) return std::nullopt;
+  return Estimate{scores.rmse()};
 }
 
 std::optional<Estimate> RateWhileVerifying(StageRef stage) {
@@ -205,6 +212,10 @@ RunSummary SummaryOf(const RunRecord& record,
   return summary;
 }
 
+bool IsSlower(const PairedRatio& speed) {
+  return (speed.interval ? speed.interval->high() : speed.median) < 1;
+}
+
 std::vector<const TaskRecord*> TasksOf(const StageRecord& stage) {
   std::vector<const TaskRecord*> tasks;
   if (stage.has_work()) tasks.push_back(&stage.work());
@@ -280,6 +291,12 @@ const std::vector<Figure>& Figures() {
         "difference, points", 1, 4},
        {"diff (points)", 5, "95 % interval", 2},
        {"difference", 10, 4}},
+      {"rmse",
+       nullptr,
+       Rmse,
+       SquaredText,
+       {"quality/rmse", "Of the prediction, against the labels."},
+       {"RMSE", 6}},
       {"agreement",
        "agreement_interval_95",
        [](StageRef stage) {
@@ -298,8 +315,8 @@ const std::vector<Figure>& Figures() {
        },
        ChangeText,
        {"quality/mean_output_change",
-        "Mean change of the probability against the baseline.",
-        "mean output change", 1, 6},
+        "Mean change of the output against the baseline.", "mean output change",
+        1, 6},
        {"mean change", 7},
        {"change", 7, 2},
        "change"},
@@ -310,7 +327,7 @@ const std::vector<Figure>& Figures() {
        },
        ChangeText,
        {"quality/max_output_change",
-        "Largest change of the probability against the baseline."}},
+        "Largest change of the output against the baseline."}},
       {"mse",
        "mse_interval_95",
        [](StageRef stage) { return Mse(stage.result->comparison()); },

@@ -53,6 +53,7 @@ struct RunSummary {
   // The baseline's stage name or path; empty if there is no baseline.
   std::string baseline;
   std::optional<double> baseline_accuracy;
+  std::optional<double> baseline_rmse;
   // Comes from a benchmark of both graphs, with an interval, or else from the
   // verifications, without one. A value above 1 means faster.
   std::optional<PairedRatio> speed;
@@ -64,6 +65,10 @@ struct RunSummary {
 
 RunSummary SummaryOf(const RunRecord& record,
                      const std::vector<StageFigures>& figures);
+
+// Returns whether a model with this speed, against another's, is certainly
+// slower; without an interval, whether it was slower.
+bool IsSlower(const PairedRatio& speed);
 
 // Returns a benchmark's figures for each graph, or none if the result has no
 // rounds to compare.

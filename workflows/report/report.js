@@ -82,11 +82,14 @@
 
   function headline() {
     const verified = run.stages.filter((stage) => stage.figures.verdict).length;
+    const judged = gates.filter(({gate}) => gate.verdict);
     switch (run.outcome) {
       case 'passed':
-        return ['good', '✓', 'Passed', verified ? `All gates held on ${noun(verified, 'verified stage')}.` : 'Every stage succeeded.'];
+        return ['good', '✓', 'Passed', !verified ? 'Every stage succeeded.'
+          : !judged.some(({gate}) => gate.name !== 'lost_values') ? 'No output was lost. No limit was set on how much the model may change.'
+          : `All gates ${judged.length < gates.length ? 'that could be judged ' : ''}held on ${noun(verified, 'verified stage')}.`];
       case 'inconclusive':
-        return ['doubt', '?', 'Passed, but not for certain', 'No gate failed; the records were too few to be sure of all of them.'];
+        return ['doubt', '?', 'Not certain', 'No gate failed, but the records were too few to be sure of all of them; with --strict, such a run fails.'];
       case 'gate_failed': {
         const stage = firstJudged('fail') || firstJudged('inconclusive');
         const failed = gates.filter(({gate}) => gate.verdict === 'fail');
@@ -161,7 +164,9 @@
 
   const shorten = (text, length) => text.length <= length ? text : text.slice(0, length - 1) + '…';
   function valueAxis(title, text, more) {
-    return {title: {display: true, text: title}, ticks: {callback: text, maxTicksLimit: 7}, ...more};
+    // Ticks that are close together may have the same text, which is shown once.
+    const callback = (value, i, ticks) => i > 0 && text(ticks[i - 1].value) === text(value) ? '' : text(value);
+    return {title: {display: true, text: title}, ticks: {callback, maxTicksLimit: 7}, ...more};
   }
   const nameAxis = () => ({
     grid: {display: false}, offset: true,
@@ -270,6 +275,7 @@
       f.state === 'cached' && f.work_seconds > 0 ? sub('took ' + seconds(f.work_seconds)) : null]],
     ['Accuracy', '', 'accuracy', (f) => [num(f.accuracy, percent(3))]],
     ['Difference', '', 'difference_points', (f) => [num(f.difference_points, signed(3)), subRange(f.difference_interval_95, signed(3))]],
+    ['RMSE', '', 'rmse', (f) => [num(f.rmse, significant)]],
     ['Agreement', '', 'agreement', (f) => [num(f.agreement, percent(2))]],
     ['Output change', '', 'mean_output_change', (f) => [num(f.mean_output_change, significant),
       f.max_output_change ? sub('max ' + significant(f.max_output_change)) : null]],
@@ -305,10 +311,12 @@
       el('div', {class: 'more'}, more));
   }
 
+  const isSlower = (speed) => (speed.interval_95 ? speed.interval_95[1] : speed.ratio) < 1;
+  const change = (before, now, text) => before === null ? [num(now, text)]
+    : [el('small', {}, num(before, text), ' → '), num(now, text)];
+
   function accuracyTile(f) {
-    const before = run.final.baseline_accuracy;
-    const value = before === null ? [num(f.accuracy, percent(2))]
-      : [el('small', {}, num(before, percent(2)), ' → '), num(f.accuracy, percent(2))];
+    const value = change(run.final.baseline_accuracy, f.accuracy, percent(2));
     const more = f.difference_points === null ? '' : el('span', {}, num(f.difference_points, signed(3)), ' points',
       f.difference_interval_95 ? ` (${range(f.difference_interval_95, signed(3))})` : '');
     return tile('Accuracy', value, more);
@@ -319,6 +327,7 @@
     const f = finalStage.figures, s = run.final;
     const list = [];
     if (f.accuracy !== null) list.push(accuracyTile(f));
+    if (f.rmse !== null) list.push(tile('RMSE', change(s.baseline_rmse, f.rmse, significant), 'against the labels'));
     if (f.agreement !== null) {
       list.push(tile('Same prediction', num(f.agreement, percent(2)), 'of records, as by the baseline'));
     }
@@ -326,8 +335,8 @@
       list.push(tile('Mean output change', num(f.mean_output_change, significant), 'largest ' + significant(f.max_output_change)));
     }
     if (s.speed) {
-      list.push(tile('Speed', num(s.speed.ratio, times),
-        s.speed.interval_95 ? `95 %: ${range(s.speed.interval_95, times)}` : s.speed_is_benchmarked ? 'benchmarked' : 'while verifying; no benchmark ran'));
+      list.push(tile('Speed', num(s.speed.ratio, times), (isSlower(s.speed) ? 'slower; ' : '') +
+        (s.speed.interval_95 ? `95 %: ${range(s.speed.interval_95, times)}` : s.speed_is_benchmarked ? 'benchmarked' : 'while verifying; not benchmarked')));
     }
     if (s.size_ratio !== null) {
       list.push(tile('Size', num(s.size_ratio, (ratio) => '1/' + ratio.toFixed(2)),
@@ -343,10 +352,11 @@
     if (f.accuracy !== null && s.baseline_accuracy !== null) {
       parts.push(`accuracy ${percent(3)(s.baseline_accuracy)} → ${percent(3)(f.accuracy)}`);
     }
+    if (f.rmse !== null && s.baseline_rmse !== null) parts.push(`RMSE ${significant(s.baseline_rmse)} → ${significant(f.rmse)}`);
     if (f.difference_interval_95) parts.push(`difference ${range(f.difference_interval_95, signed(3))} points`);
     if (f.agreement !== null) parts.push(`agreement ${percent(2)(f.agreement)}`);
     if (f.mean_output_change !== null) parts.push(`mean output change ${significant(f.mean_output_change)}`);
-    if (s.speed) parts.push(`speed ${times(s.speed.ratio)}`);
+    if (s.speed) parts.push(`speed ${times(s.speed.ratio)}` + (isSlower(s.speed) ? ' (slower)' : ''));
     if (s.size_ratio !== null) parts.push(`size 1/${s.size_ratio.toFixed(2)}`);
     return el('p', {class: 'small'}, `${quote(s.stage)} against ${quote(s.baseline || '')}: ${parts.join(', ')}.`);
   }
@@ -404,7 +414,7 @@
         signed(3), {span: .02, limit: drop === undefined ? undefined : -drop}),
       intervalPlot('Agreement', 'Records with the same prediction as the baseline’s.', 'agreement', 100,
         (v) => minus(v.toFixed(2)) + '\u00a0%', {span: .1, limit: agreement === undefined ? undefined : 100 * agreement, least: 0, most: 100}),
-      intervalPlot('Mean output change', 'Of the probability, against the baseline.', 'mean_output_change', 1, significant,
+      intervalPlot('Mean output change', 'Against the baseline.', 'mean_output_change', 1, significant,
         {span: .001, limit: limitOf('max_mean_output_change'), least: 0}),
     ].filter(Boolean);
     return section('quality', 'Accuracy', 'Accuracy, stage by stage', 'Each point is a verified graph; the band behind it is the 95 % interval.',

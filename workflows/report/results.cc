@@ -176,6 +176,7 @@ std::string SummaryJson(const RunRecord& record, const RunSummary& summary) {
       {"stage", Json(record.stage(summary.stage).name())},
       {"baseline", TextOrNull(summary.baseline)},
       {"baseline_accuracy", OrNull(summary.baseline_accuracy)},
+      {"baseline_rmse", OrNull(summary.baseline_rmse)},
       {"baseline_bytes", OrNull(summary.baseline_bytes)},
       {"speed", OrNull(summary.speed)},
       {"speed_is_benchmarked", Json(summary.speed_is_benchmarked)},
@@ -208,8 +209,7 @@ JsonMembers CsvColumns(const StageRecord& stage, const StageFigures& figures) {
        verification.result().has_scores() ? Json(scores.records()) : ""},
       {"correct", scores.has_correct() ? Json(scores.correct()) : ""},
       {"auc", scores.has_auc() ? Json(scores.auc()) : ""},
-      {"log_loss", scores.has_log_loss() ? Json(scores.log_loss()) : ""},
-      {"rmse", scores.has_rmse() ? Json(scores.rmse()) : ""}};
+      {"log_loss", scores.has_log_loss() ? Json(scores.log_loss()) : ""}};
   for (const Figure& figure : Figures()) {
     const std::optional<Estimate> found = figure.of(figures);
     columns.emplace_back(figure.key, found ? Json(found->value) : "");

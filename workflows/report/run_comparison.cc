@@ -42,6 +42,19 @@ std::vector<std::string> StageNames(const std::vector<ComparedRun>& runs) {
   return names;
 }
 
+// Returns a text such as "stage a, b and 12 others".
+std::string NameList(const std::string& kind,
+                     const std::vector<std::string>& names) {
+  constexpr int kMostListed = 4;
+  const auto end = names.begin() + std::min<size_t>(names.size(), kMostListed);
+  std::string list = absl::StrCat(kind, kind.empty() ? "" : " ",
+                                  absl::StrJoin(names.begin(), end, ", "));
+  if (end == names.end()) return list;
+  const auto others = names.end() - end;
+  return absl::StrCat(list, " and ", others,
+                      others == 1 ? " other" : " others");
+}
+
 void CompareFacts(RunComparison* comparison) {
   // In the order in which the runs first have them.
   std::vector<RunFact> facts;
@@ -55,22 +68,33 @@ void CompareFacts(RunComparison* comparison) {
       of_fact[i] = fact.value;
     }
   }
-  // Files that many stages read are one difference: its place, by the values.
-  std::map<std::vector<std::string>, size_t> inputs;
+  // Files that many stages read are one difference, as is all of a kind that
+  // the same runs lack: its place, by kind and values.
+  std::map<std::pair<std::string, std::vector<std::string>>, size_t> places;
   std::vector<RunDifference>& differences = comparison->differences;
+  std::vector<std::vector<std::string>> names;
   for (const RunFact& fact : facts) {
     const auto& of_fact = values[{fact.kind, fact.name}];
     if (absl::c_count(of_fact, of_fact[0]) == of_fact.size()) continue;
-    if (fact.kind == "input") {
-      const auto [found, is_new] = inputs.emplace(of_fact, differences.size());
+    const bool is_lacking = absl::c_linear_search(of_fact, "");
+    if (fact.kind == "input" || (is_lacking && !fact.kind.empty())) {
+      std::vector<std::string> shared = of_fact;
+      for (std::string& value : shared) {
+        if (is_lacking && !value.empty()) value = "has these";
+      }
+      const auto [found, is_new] =
+          places.emplace(std::pair(fact.kind, shared), differences.size());
       if (!is_new) {
-        absl::StrAppend(&differences[found->second].what, ", ", fact.name);
+        names[found->second].push_back(fact.name);
+        differences[found->second].values = shared;
         continue;
       }
     }
-    differences.push_back(
-        {absl::StrCat(fact.kind, fact.kind.empty() ? "" : " ", fact.name),
-         of_fact});
+    differences.push_back({fact.kind, of_fact});
+    names.push_back({fact.name});
+  }
+  for (size_t i = 0; i < names.size(); ++i) {
+    differences[i].what = NameList(differences[i].what, names[i]);
   }
 }
 

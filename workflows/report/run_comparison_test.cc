@@ -139,6 +139,22 @@ TEST_F(CompareRunsTest, FindsWhatDiffers) {
           "sha256 aaaaaaaaaaaa | 1.00 kB, sha256 bbbbbbbbbbbb"));
 }
 
+TEST_F(CompareRunsTest, SumsUpWhatARunLacks) {
+  RunRecord record = VerifiedRun();
+  for (const char* feature : {"amx", "amx2", "amx3", "amx4", "amx5"}) {
+    record.mutable_tool()->add_cpu_feature(feature);
+  }
+  for (const char* name : {"one", "two"}) {
+    SettingRecord& variable = *record.add_variable();
+    variable.set_name(name);
+    variable.set_value(name);
+  }
+  EXPECT_THAT(DifferencesOf(Compare({VerifiedRun(), record})),
+              testing::UnorderedElementsAre(
+                  "CPU feature amx, amx2, amx3, amx4 and 1 other:  | has these",
+                  "variable one, two:  | has these"));
+}
+
 TEST_F(CompareRunsTest, TellsFilesByTheirDigestsAndNotTheirNames) {
   RunRecord moved = VerifiedRun();
   StageIn(&moved, kQuantized)

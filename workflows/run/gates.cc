@@ -285,7 +285,6 @@ const GateSpec& SpecOf(std::string_view name) {
 constexpr int64_t kMoreRecords = 4;
 
 constexpr char kRelativeMse[] = "relative_mse";
-constexpr char kLostValues[] = "lost_values";
 constexpr char kLostAdvice[] =
     "look for a range of width zero or a division in the stage's graph: "
     "`requant diff` shows what the stage changed";
@@ -317,7 +316,7 @@ GateRecord JudgeRelativeMse(const EvaluateResult& result,
 }
 
 GateRecord JudgeLostValues(const Comparison& comparison) {
-  GateRecord gate = NewGate(kLostValues, 0);
+  GateRecord gate = NewGate(kLostValuesGate, 0);
   gate.set_value(static_cast<double>(comparison.lost_values()));
   gate.set_verdict(JudgeNumber(gate.value(), 0, false));
   if (comparison.lost_values() > 0) {
@@ -341,7 +340,7 @@ GateRecord JudgeLostValues(const Comparison& comparison) {
 // Judges a graph that is compared with nothing. It may have reasons for a NaN,
 // but not in every record.
 GateRecord JudgeLostValues(const Scores& scores) {
-  GateRecord gate = NewGate(kLostValues, 0);
+  GateRecord gate = NewGate(kLostValuesGate, 0);
   const int64_t lost = scores.nan_records() + scores.infinite_records();
   const bool all = lost >= scores.records();
   gate.set_verdict(all ? VerificationRecord::FAIL : VerificationRecord::PASS);

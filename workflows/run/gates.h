@@ -16,6 +16,10 @@
 
 namespace requant {
 
+// The gate that is always judged: it fails if no output is finite, or if a
+// value became infinite or NaN.
+inline constexpr char kLostValuesGate[] = "lost_values";
+
 // What a RelativeMse is relative to, if both fields are set.
 struct MseReference {
   const RelativeMse* relative = nullptr;
@@ -25,10 +29,9 @@ struct MseReference {
 
 // Judges every gate that is set and not negative, in the order of the fields,
 // then `expect` unless it is null, then `reference`. Limits are those of
-// EffectiveGates (plan.h). Another gate, "lost_values", is always judged: it
-// fails if no output is finite, or if a value became infinite or NaN. A gate
-// that cannot be judged (layers without a counterpart, an output without
-// classes, data without labels) fails.
+// EffectiveGates (plan.h). kLostValuesGate is added. A gate that cannot be
+// judged (layers without a counterpart, an output without classes, data without
+// labels) fails.
 //
 // `accuracy_is_default` means that nobody asked for max_accuracy_drop: without
 // labels or classes it has no verdict if there is another gate.

@@ -71,6 +71,18 @@ void AddGivenGraph(const std::string& path, StageRecord* stage) {
   file.set_bytes(graph->bytes());
 }
 
+// Returns the graph's stage, the stage that verifies this file, or its path.
+std::string BenchmarkedName(const Workflow& workflow, const Input& graph) {
+  if (graph.has_stage()) return std::string(graph.stage());
+  for (const Stage& stage : workflow.stage()) {
+    if (stage.has_evaluate() &&
+        stage.evaluate().graph().file() == graph.file()) {
+      return std::string(stage.name());
+    }
+  }
+  return std::string(graph.file());
+}
+
 void AddVerification(const Plan& plan, const Task& task, StageRecord* record) {
   VerificationRecord& verification = *record->mutable_verification();
   verification.mutable_work();
@@ -98,12 +110,16 @@ void AddStage(const Plan& plan, int index, RunRecord* record) {
     if (stage.has_benchmark()) {
       added.mutable_benchmark()->mutable_work();
       for (const Input& graph : stage.benchmark().graph()) {
-        added.mutable_benchmark()->add_graph(graph.has_stage() ? graph.stage()
-                                                               : graph.file());
+        added.mutable_benchmark()->add_graph(
+            BenchmarkedName(plan.file.workflow, graph));
       }
     } else {
       added.mutable_work();
     }
+  }
+  if (stage.has_evaluate() && stage.evaluate().graph().has_file()) {
+    const auto graph = SummarizeGraphFile(stage.evaluate().graph().file());
+    if (graph.ok()) *added.mutable_graph() = *graph;
   }
   if (plan.verify_task[index] >= 0) {
     AddVerification(plan, plan.tasks[plan.verify_task[index]], &added);
