@@ -364,12 +364,15 @@ class Evaluation {
                      absl::Span<const double> labels) {
     double graph_seconds = 0;
     for (const GraphRun& graph : run.graphs) graph_seconds += graph.seconds;
-    for (size_t i = 0; i < graphs_.size(); ++i) {
+    if (stored_.has_value()) model().FollowBaseline(stored_->kind());
+    // The baseline comes first.
+    for (size_t i = graphs_.size(); i-- > 0;) {
       // If several batches run at once, their time is divided among them.
       const double share =
           graph_seconds > 0 ? run.graphs[i].seconds / graph_seconds : 0;
       REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
           run.graphs[i], run.seconds * share, first_record, records, labels));
+      if (i > 0) model().FollowBaseline(graphs_[i]->format().kind);
     }
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(

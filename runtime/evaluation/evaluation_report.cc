@@ -123,6 +123,13 @@ double Latency(const EvaluateResult& result) {
   return 1000.0 * static_cast<double>(result.batch_size()) / throughput;
 }
 
+std::string GuessText(const EvaluateResult& result) {
+  if (!result.guessed_kind()) return "";
+  return absl::StrCat("predictions read as ",
+                      PredictionSpec::Kind_Name(result.prediction_kind()),
+                      " (a guess: the dataset declares no kind)\n");
+}
+
 }  // namespace
 
 std::string LogTail(const EvaluateResult& result) {
@@ -155,11 +162,7 @@ std::optional<Verdict> JudgeGate(const Comparison& comparison,
 
 std::string FurtherMetrics(const EvaluateResult& result) {
   std::string text;
-  if (result.guessed_kind()) {
-    absl::StrAppend(&text, "predictions read as ",
-                    PredictionSpec::Kind_Name(result.prediction_kind()),
-                    " (a guess: the dataset declares no kind)\n");
-  }
+  if (!result.has_comparison()) text = GuessText(result);
   const Scores& scores = result.scores();
   if (scores.has_auc()) {
     absl::StrAppendFormat(&text, "AUC %.6f", scores.auc());
@@ -204,6 +207,7 @@ std::string ComparisonText(const EvaluateResult& result,
       CountText(comparison.records(),
                 result.positions() > 0 ? "position" : "record"),
       ":\n");
+  if (result.guessed_kind()) absl::StrAppend(&text, "  ", GuessText(result));
   if (comparison.has_accuracy()) {
     const AccuracyDifference& accuracy = comparison.accuracy();
     absl::StrAppendFormat(

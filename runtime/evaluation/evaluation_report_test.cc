@@ -104,6 +104,7 @@ TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
       {"prediction_kind: SCORES", ""},
       {"prediction_kind: SCORES guessed_kind: true",
        "predictions read as SCORES (a guess: the dataset declares no kind)\n"},
+      {"prediction_kind: SCORES guessed_kind: true comparison {}", ""},
       {"scores { correct: 1 accuracy: 0.5 }", ""},
       {"scores { auc: 0.8125 auc_error: 1e-7 log_loss: 0.4567 }",
        "AUC 0.812500\nlog loss 0.456700\n"},
@@ -150,6 +151,8 @@ TEST(ComparisonText, HasALineForEachThatIsKnown) {
       {"timing { timed_records: 1948800 timed_seconds: 2 } comparison {} "
        "baseline_timing { timed_records: 500000 timed_seconds: 1 }",
        "  throughput 974400 records/s, the baseline's 500000\n"},
+      {"prediction_kind: VALUE guessed_kind: true comparison {}",
+       "  predictions read as VALUE (a guess: the dataset declares no kind)\n"},
       // 100 % is shown only for full agreement.
       {"comparison { agreement { records: 199999 share: 0.999996 "
        "interval { low: 0.99996 high: 1 } } }",

@@ -332,6 +332,26 @@ TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
             "prediction { kind: ... }"));
 }
 
+TEST_F(EvaluateGraphTest, TellsNumbersByTheValuesOfTheBaseline) {
+  constexpr char kTimes[] = R"(
+    x = Placeholder dtype=float shape=<?,1>
+    factor = float{$0}
+    predict = Mul(x, factor) T=float
+  )";
+  WriteGraphFile("inside.pbtxt", absl::Substitute(kTimes, "1"));
+  WriteGraphFile("outside.pbtxt", absl::Substitute(kTimes, "2"));
+  EXPECT_THAT(Evaluate("inside.pbtxt", {"--baseline=outside.pbtxt"}),
+              Prints("  predictions read as VALUE (a guess", "  output: mean",
+                     Not(HasSubstr("agreement"))));
+  EXPECT_THAT(
+      Evaluate("outside.pbtxt", {"--baseline=inside.pbtxt"}),
+      Prints("  predictions read as PROBABILITY (a guess", "  agreement "));
+  EXPECT_THAT(Evaluate("outside.pbtxt", {"--predictions=p"}),
+              Prints("predictions read as VALUE (a guess"));
+  EXPECT_THAT(Evaluate("inside.pbtxt", {"--baseline_predictions=p"}),
+              Prints("  predictions read as VALUE (a guess"));
+}
+
 // Later code does not check the sizes again.
 TEST_F(EvaluateGraphTest, ComparesNoPredictionsOfDifferentSizes) {
   WriteGraphFile("small.pbtxt",
