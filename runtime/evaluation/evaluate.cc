@@ -242,7 +242,8 @@ class Evaluation {
 
   absl::Status RunBatches() {
     BatchOptions batching = Batching(options_);
-    BadRecordWarnings bad_records;
+    BadRecordWarnings bad_records(options_.baseline.has_value() ? "comparing"
+                                                                : "evaluating");
     bad_records.Watch(&batching);
     SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
@@ -406,11 +407,12 @@ class Evaluation {
     }
     // Both may score positions of a record, but different numbers of them.
     if (baseline().values().size() != model().values().size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "from record ", first_record, " on the baseline predicts ",
-          baseline().values().size(), " values and the candidate ",
-          model().values().size(), "; both must predict ",
-          model().format().values_per_record, " per record"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("from record ", first_record,
+                       " (counted from 0) on the baseline predicts ",
+                       baseline().values().size(), " values and the candidate ",
+                       model().values().size(), "; both must predict ",
+                       model().format().values_per_record, " per record"));
     }
     comparison_->Add(first_record, baseline().values(), model().values(),
                      labels);

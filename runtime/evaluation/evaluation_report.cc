@@ -77,10 +77,12 @@ std::string GateJson(const Comparison& comparison, double max_drop) {
        {"verdict", verdict ? JsonString(VerdictName(*verdict)) : "null"}});
 }
 
-// Returns "mean |change| 0.0049, largest 0.0234 (record 1234)".
+// Returns "mean |change| 0.0049, largest 0.0234 (record 1234, counted
+// from 0)".
 std::string ChangeText(const OutputChange& change) {
-  return absl::StrFormat("mean |change| %.3g, largest %.3g (record %d)",
-                         change.mean(), change.max(), change.max_record());
+  return absl::StrFormat(
+      "mean |change| %.3g, largest %.3g (record %d, counted from 0)",
+      change.mean(), change.max(), change.max_record());
 }
 
 std::string InSteps(double value, double step) {
@@ -241,11 +243,11 @@ std::string ComparisonText(const EvaluateResult& result,
         RecordsPerSecond(result.timing()).value_or(0), *baseline);
   }
   if (comparison.lost_values() > 0) {
-    absl::StrAppend(&text,
-                    "  warning: ", CountText(comparison.lost_values(), "value"),
-                    " finite in the baseline but NaN or infinite now; see "
-                    "record ",
-                    comparison.candidate_non_finite().first_record(), "\n");
+    absl::StrAppend(
+        &text, "  warning: ", CountText(comparison.lost_values(), "value"),
+        " finite in the baseline but NaN or infinite now; see "
+        "record ",
+        comparison.candidate_non_finite().first_record(), ", counted from 0\n");
   }
   return text;
 }

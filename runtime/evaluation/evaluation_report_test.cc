@@ -143,7 +143,7 @@ TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
             "loses 62\n"
             "  agreement 99.95 % (95 %: 99.94 % to 99.96 %)\n"
             "  probability of class 1: mean |change| 0.0049, largest 0.0234 "
-            "(record 1234)\n");
+            "(record 1234, counted from 0)\n");
 }
 
 TEST(ComparisonText, HasALineForEachThatIsKnown) {
@@ -160,7 +160,7 @@ TEST(ComparisonText, HasALineForEachThatIsKnown) {
       {"comparison { lost_values: 2 "
        "candidate_non_finite { nan: 2 first_record: 7 } }",
        "  warning: 2 values finite in the baseline but NaN or infinite now; "
-       "see record 7\n"}};
+       "see record 7, counted from 0\n"}};
   for (const auto& [result, text] : cases) {
     EXPECT_EQ(ComparisonText(FromText<EvaluateResult>(result), {"a", "", "b"}),
               absl::StrCat("a against b, 0 records:\n", text));

@@ -177,7 +177,7 @@ absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_,
         " are of other data: the records differ from record ", record,
-        " on, whose label is ", *given, " and was ", *stored));
+        " (counted from 0) on, whose label is ", *given, " and was ", *stored));
   }
   if (labels_.empty()) return count;
   if (!metrics_.has_value()) metrics_.emplace(format);

@@ -376,7 +376,7 @@ TEST_F(EvaluateGraphTest, NamesTheFirstBadRecordsAndCountsTheRest) {
       Evaluate("two.pbtxt", {"--max_bad_records=12"}),
       AllOf(Prints("Total test records           :  1\n"),
             Warns("data.csv:12: ", "oops", Not(HasSubstr("data.csv:13: ")),
-                  "12 bad records in all")));
+                  "12 bad records were left out while evaluating")));
 }
 
 TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {
