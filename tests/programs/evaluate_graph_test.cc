@@ -217,9 +217,10 @@ TEST_F(EvaluateGraphTest, NamesTheRecordsThatFailInAStream) {
           kTwoClasses,
           "checked = CheckNumerics(predict) T=float message='not again'"));
   folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\nnan,1\n0.2,0\n");
-  EXPECT_THAT(Evaluate("checked.pbtxt",
-                       {"--output=checked", "--streams=2", "--batch_size=1"}),
-              Fails("checked.pbtxt: records 2 to 2: ", "not again"));
+  EXPECT_THAT(
+      Evaluate("checked.pbtxt",
+               {"--output=checked", "--streams=2", "--batch_size=1"}),
+      Fails("checked.pbtxt: records 2 to 2 (counted from 0): ", "not again"));
 }
 
 TEST_F(EvaluateGraphTest, ComparesLayersOfAFloatGraph) {
