@@ -347,7 +347,7 @@ TEST_F(EvaluateGraphTest, TellsNumbersByTheValuesOfTheBaseline) {
   EXPECT_THAT(
       Evaluate("outside.pbtxt", {"--baseline=inside.pbtxt"}),
       Prints("  predictions read as PROBABILITY (a guess", "  agreement "));
-  EXPECT_THAT(Evaluate("outside.pbtxt", {"--predictions=p"}),
+  EXPECT_THAT(Evaluate("outside.pbtxt", {"--predictions_out=p"}),
               Prints("predictions read as VALUE (a guess"));
   EXPECT_THAT(Evaluate("inside.pbtxt", {"--baseline_predictions=p"}),
               Prints("  predictions read as VALUE (a guess"));
