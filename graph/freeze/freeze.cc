@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -75,13 +76,31 @@ std::vector<std::string> OutputsOf(const SignatureDef& signature) {
   return names;
 }
 
-// Returns the serving signature, or the only one.
-SignatureDef ServedSignature(const MetaGraphDef& meta) {
+using SignaturesByKey = std::map<std::string, SignatureDef>;
+
+// Returns the signatures that users see.
+SignaturesByKey UserSignatures(const MetaGraphDef& meta) {
+  SignaturesByKey signatures;
+  for (const auto& [key, signature] : meta.signature_def()) {
+    if (!absl::StartsWith(key, kInternalPrefix)) signatures[key] = signature;
+  }
+  return signatures;
+}
+
+// Returns the serving signature, or the only one, of those that have all of
+// `outputs`; an empty one if there is none.
+SignatureDef ChooseSignature(const SignaturesByKey& signatures,
+                             const std::vector<std::string>& outputs) {
   const SignatureDef* chosen = nullptr;
   int count = 0;
-  for (const auto& [key, signature] : meta.signature_def()) {
+  for (const auto& [key, signature] : signatures) {
+    const std::vector<std::string> own = OutputsOf(signature);
+    if (!absl::c_all_of(outputs, [&](const std::string& name) {
+          return absl::c_linear_search(own, name);
+        })) {
+      continue;
+    }
     if (key == kServingSignature) return signature;
-    if (absl::StartsWith(key, kInternalPrefix)) continue;
     chosen = &signature;
     ++count;
   }
@@ -89,12 +108,9 @@ SignatureDef ServedSignature(const MetaGraphDef& meta) {
 }
 
 // Returns the outputs of all signatures, in the order of their keys.
-std::vector<std::string> AllOutputs(const MetaGraphDef& meta) {
-  const std::map<std::string, SignatureDef> signatures(
-      meta.signature_def().begin(), meta.signature_def().end());
+std::vector<std::string> AllOutputs(const SignaturesByKey& signatures) {
   std::vector<std::string> names;
   for (const auto& [key, signature] : signatures) {
-    if (absl::StartsWith(key, kInternalPrefix)) continue;
     for (const std::string& name : OutputsOf(signature)) {
       AddOnce(name, &names);
     }
@@ -144,8 +160,7 @@ std::map<std::string, std::string> AssetsOf(const MetaGraphDef& meta,
 void TakeMetaGraph(MetaGraphDef meta, FreezeInput* model) {
   model->restore_op = NodeName(meta.saver_def().restore_op_name());
   model->initializers = InitializersOf(meta);
-  model->signature = ServedSignature(meta);
-  model->all_outputs = AllOutputs(meta);
+  model->signatures = UserSignatures(meta);
   model->graph = std::move(*meta.mutable_graph_def());
 }
 
@@ -259,6 +274,8 @@ class Freezer {
 
   const FreezeOptions& options_;
   FreezeInput model_;
+  // The signature whose names the graph keeps; empty if there is none.
+  SignatureDef signature_;
   std::unique_ptr<Checkpoint> checkpoint_;
   RestorePlan plan_;
   std::vector<FrozenVariable> variables_;
@@ -284,9 +301,14 @@ absl::Status Freezer::ChooseOutputs() {
   for (const std::string& name : options_.outputs) {
     outputs.emplace_back(ParseTensorName(name).node);
   }
+  signature_ = ChooseSignature(model_.signatures, outputs);
+  // What the model computes within has the names of its inputs.
+  if (signature_.outputs().empty()) {
+    signature_ = ChooseSignature(model_.signatures, {});
+  }
   if (outputs.empty()) {
-    outputs = options_.all_signatures ? model_.all_outputs
-                                      : OutputsOf(model_.signature);
+    outputs = options_.all_signatures ? AllOutputs(model_.signatures)
+                                      : OutputsOf(signature_);
   }
   if (outputs.empty()) {
     return absl::InvalidArgumentError(
@@ -478,8 +500,8 @@ absl::StatusOr<FrozenGraph> Freezer::Run() {
     // The program that wrote the graph noted this, and nothing keeps it true.
     node.mutable_attr()->erase("_output_shapes");
   }
-  if (NeedsSignatureNames(model_.signature)) {
-    KeepSignatureNames(model_.signature, &graph());
+  if (NeedsSignatureNames(signature_)) {
+    KeepSignatureNames(signature_, &graph());
   }
   REQUANT_RETURN_IF_ERROR(FillIn(/*small=*/true));
   REQUANT_RETURN_IF_ERROR(Verify());

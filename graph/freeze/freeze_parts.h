@@ -32,10 +32,8 @@ struct FreezeInput {
   std::vector<std::string> initializers;
   // The asset files whose names nodes hold, by node.
   std::map<std::string, std::string> assets;
-  // The serving signature, or the only one; empty if there is none.
-  tensorflow::SignatureDef signature;
-  // The output nodes of all signatures.
-  std::vector<std::string> all_outputs;
+  // All signatures that users see, by their keys.
+  std::map<std::string, tensorflow::SignatureDef> signatures;
 };
 
 // Replaces function calls by the nodes of the functions' bodies.

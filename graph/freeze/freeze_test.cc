@@ -85,6 +85,42 @@ TEST(Freeze, KeepsTheNamesOfTensorFlow2sSignatures) {
   EXPECT_NE(kept.outputs().at("y").name(), kept.outputs().at("norm").name());
 }
 
+TEST(Freeze, KeepsTheNamesOfTheSignatureWithAllOutputs) {
+  tensorflow::MetaGraphDef meta;
+  *meta.mutable_graph_def() = GraphFromText(R"(
+    serving_default_x = Placeholder dtype=float
+    classify_x = Placeholder dtype=float
+    inner = Neg(serving_default_x) T=float
+    PartitionedCall = Identity(inner) T=float
+    PartitionedCall_1 = Identity(classify_x) T=float
+    PartitionedCall_2 = Identity(classify_x) T=float
+  )");
+  const auto add = [&](const std::string& key, const std::string& input,
+                       const std::string& output, const std::string& node) {
+    auto& signature = (*meta.mutable_signature_def())[key];
+    (*signature.mutable_inputs())["x"].set_name(input);
+    (*signature.mutable_outputs())[output].set_name(node);
+  };
+  add("serving_default", "serving_default_x:0", "y", "PartitionedCall:0");
+  add("classify", "classify_x:0", "score", "PartitionedCall_1:0");
+  add("encode", "classify_x:0", "code", "PartitionedCall_2:0");
+  TestFolder folder;
+  FreezeOptions options;
+  options.files.meta_graph = folder.Write("m.meta", meta.SerializeAsString());
+  const auto kept = [&](const std::vector<std::string>& outputs) {
+    options.outputs = outputs;
+    const auto frozen = Freeze(options);
+    EXPECT_OK(frozen);
+    return KeptSignature(frozen->graph);
+  };
+  EXPECT_EQ(kept({}).outputs().at("y").name(), "PartitionedCall:0");
+  const tensorflow::SignatureDef classify = kept({"PartitionedCall_1"});
+  EXPECT_EQ(classify.outputs().at("score").name(), "PartitionedCall_1:0");
+  EXPECT_EQ(classify.inputs().at("x").name(), "classify_x:0");
+  EXPECT_EQ(kept({"PartitionedCall_1", "PartitionedCall_2"}).outputs_size(), 0);
+  EXPECT_EQ(kept({"inner"}).inputs().at("x").name(), "serving_default_x:0");
+}
+
 // Published graphs are compared to the byte.
 TEST(Freeze, WritesNoNamesOfTensorFlow1sSignatures) {
   ASSERT_OK_AND_ASSIGN(const auto frozen,

@@ -207,7 +207,7 @@ class CalibrationRun {
     options.batch_size = job_.batch_size();
     options.max_records = job_.max_records();
     options.max_bad_records = job_.max_bad_records();
-    BadRecordWarnings bad_records;
+    BadRecordWarnings bad_records("calibrating");
     bad_records.Watch(&options);
     SetActivity(absl::StrCat("reading ", DescribeFiles(job_.dataset())));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
@@ -338,9 +338,10 @@ class CalibrationRun {
     }
   }
 
-  // Keeps the shapes that the first run of a pass has.
+  // Keeps the shapes that the first run of a pass has. Bad records may come
+  // before the first batch.
   void KeepShapes(const ObservationPass& pass, const RunValues& run) {
-    if (shapes_ == nullptr || run.first_record > 0) return;
+    if (shapes_ == nullptr || records_ > 0) return;
     shapes_->observed.records = run.records;
     auto tensor = run.fetched.begin();
     for (const EntryObserver* observer : pass.observers) {

@@ -286,7 +286,8 @@ class PipelinedBatchSource : public BatchSource {
     if (bad_records_ == options_.max_bad_records) {
       return absl::DataLossError(
           bad_records_ == 0
-              ? row.message
+              ? absl::StrCat(row.message,
+                             "; --max_bad_records leaves such records out")
               : absl::StrCat(row.message, "; ", bad_records_,
                              " bad records before it were skipped, as many as "
                              "allowed"));

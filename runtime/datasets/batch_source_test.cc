@@ -265,7 +265,7 @@ TEST(BatchSource, GivesTheClassesOfTextLabels) {
       label { feature: "kind" dtype: "string" vocabulary: ["dog", "cat"] })"));
   EXPECT_EQ(ReadAll(spec).status.message(),
             "classes.csv:3: label \"kind\" has \"cow\", which is not in its "
-            "vocabulary");
+            "vocabulary; --max_bad_records leaves such records out");
   BatchOptions options = WithBatchSize(2);
   options.max_bad_records = 2;
   const ReadResult result = ReadAll(spec, options);

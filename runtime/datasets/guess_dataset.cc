@@ -104,8 +104,10 @@ absl::StatusOr<DatasetSpec::SourceCase> FormatOfFile(const std::string& file) {
   return text[0] == '{' ? DatasetSpec::kJsonl : DatasetSpec::kCsv;
 }
 
-// Returns "\"a\", \"b\" and \"c\"", with the first ones of many.
-std::string ListNames(const std::vector<std::string>& names) {
+// Returns "\"a\", \"b\" and \"c\"", with the first ones of many, each with the
+// candidate that it resembles, if any.
+std::string ListNames(const std::vector<std::string>& names,
+                      const std::vector<std::string>& candidates = {}) {
   constexpr size_t kMostNames = 12;
   std::string text;
   for (size_t i = 0; i < names.size() && i < kMostNames; ++i) {
@@ -114,7 +116,7 @@ std::string ListNames(const std::vector<std::string>& names) {
                     i == 0    ? ""
                     : is_last ? " and "
                               : ", ",
-                    "\"", names[i], "\"");
+                    "\"", names[i], "\"", DidYouMean(names[i], candidates));
   }
   if (names.size() > kMostNames) {
     absl::StrAppend(&text, " and ", names.size() - kMostNames, " more");
@@ -181,7 +183,11 @@ class Guesser {
     }
     REQUANT_RETURN_IF_ERROR(ChoosePrediction());
     ChooseLabel();
-    if (spec().has_label()) REQUANT_RETURN_IF_ERROR(ChooseKind());
+    if (IsSum()) {
+      SetNumber("the prediction is a sum, so it is taken as a number");
+    } else if (spec().has_label()) {
+      REQUANT_RETURN_IF_ERROR(ChooseKind());
+    }
     SayWhatIsNotRead();
     return std::move(guessed_);
   }
@@ -261,9 +267,9 @@ class Guesser {
     return Gap(
         DatasetSpec::kInputFieldNumber,
         absl::NotFoundError(absl::StrCat(
-            file(), " has no ", words_->feature, " ", ListNames(missing),
-            DidYouMean(missing.front(), names), " for the model's ",
-            missing.size() == 1 ? "input" : "inputs",
+            file(), " has no ", words_->feature,
+            missing.size() == 1 ? " " : "s ", ListNames(missing, names),
+            " for the model's ", missing.size() == 1 ? "input" : "inputs",
             missing.size() == 1 ? " of that name" : " of these names",
             "; it has ", ListNames(names), ": rename them, or ",
             options_.leaves_gaps ? "write which feature feeds which input"
@@ -505,6 +511,22 @@ class Guesser {
          "there is no label, and so no accuracy: ", why);
   }
 
+  // Returns whether the prediction is one value per record that is a sum.
+  bool IsSum() const {
+    return prediction_ != nullptr &&
+           HasOneValue(*prediction_).value_or(false) &&
+           absl::c_any_of(options_.sums, [&](const std::string& name) {
+             const auto output = outputs_.find(name);
+             return output != outputs_.end() && &output->second == prediction_;
+           });
+  }
+
+  void SetNumber(std::string_view why) {
+    spec().mutable_prediction()->set_kind(PredictionSpec::VALUE);
+    Note(DatasetSpec::kPredictionFieldNumber, why,
+         spec().has_label() ? " that is compared with the labels by RMSE" : "");
+  }
+
   // Takes the prediction as a number, not as a probability, if the labels are
   // no classes.
   absl::Status ChooseKind() {
@@ -526,10 +548,8 @@ class Guesser {
     const bool is_number =
         one.has_value() ? *one && !seen.only_0_and_1 : !seen.only_whole;
     if (!is_number) return absl::OkStatus();
-    spec().mutable_prediction()->set_kind(PredictionSpec::VALUE);
-    Note(DatasetSpec::kPredictionFieldNumber,
-         "the labels are no classes, so the prediction is taken as a number "
-         "that is compared with them by RMSE");
+    SetNumber(
+        "the labels are no classes, so the prediction is taken as a number");
     return absl::OkStatus();
   }
 

@@ -4,6 +4,7 @@
 // Makes a declaration for files whose features, columns or arrays are named as
 // a signature's inputs.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ struct GuessOptions {
   // Whether what only a person can tell becomes a gap, not an error. There need
   // not be any files then: features are assumed to be named as the inputs.
   bool leaves_gaps = false;
+  // The outputs that are sums (graph/output_op.h) if that is known: one value
+  // per record that is a sum is a number, not a probability.
+  std::set<std::string> sums = {};
 };
 
 // A sentence on a field of DatasetSpec.

@@ -130,7 +130,7 @@ TEST(GuessDataset, KnowsFilesByTheirContent) {
 
 TEST(GuessDataset, SaysWhatIsMissingAndWhatIsThere) {
   EXPECT_EQ(Guess("a.csv", "Age,town\n1,x\n"),
-            "a.csv has no column \"age\" and \"city\" (did you mean \"Age\"?) "
+            "a.csv has no columns \"age\" (did you mean \"Age\"?) and \"city\" "
             "for the model's inputs of these names; it has \"Age\" and "
             "\"town\": rename them, or declare by --dataset what feeds which "
             "input");
@@ -291,6 +291,20 @@ TEST(GuessDataset, ComparesNumbersByTheirDistance) {
       "tensor_shape { unknown_rank: true } } }";
   EXPECT_THAT(kind(unknown, "2"), Not(HasSubstr("kind:")));
   EXPECT_THAT(kind(unknown, "2.5"), HasSubstr("kind: VALUE"));
+}
+
+TEST(GuessDataset, TakesASingleSumAsANumber) {
+  const auto guess = [](int values, const std::string& sum) {
+    GuessOptions options;
+    options.sums = {"another", sum};
+    return Guess("sum.csv", kCsv, Signature(Output("p", values)), options);
+  };
+  EXPECT_THAT(guess(1, "p"),
+              AllOf(HasSubstr("kind: VALUE"),
+                    HasSubstr("\nthe prediction is a sum, so it is taken as a "
+                              "number that is compared with the labels")));
+  EXPECT_THAT(guess(3, "p"), Not(HasSubstr("kind:")));
+  EXPECT_THAT(guess(1, "q"), Not(HasSubstr("kind:")));
 }
 
 // Returns the declaration's text with gaps, without its comments on fields, and

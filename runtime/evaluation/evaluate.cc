@@ -242,7 +242,8 @@ class Evaluation {
 
   absl::Status RunBatches() {
     BatchOptions batching = Batching(options_);
-    BadRecordWarnings bad_records;
+    BadRecordWarnings bad_records(options_.baseline.has_value() ? "comparing"
+                                                                : "evaluating");
     bad_records.Watch(&batching);
     SetActivity(absl::StrCat("reading ", DescribeFiles(options_.dataset)));
     REQUANT_ASSIGN_OR_RETURN(std::unique_ptr<BatchSource> source,
@@ -364,12 +365,15 @@ class Evaluation {
                      absl::Span<const double> labels) {
     double graph_seconds = 0;
     for (const GraphRun& graph : run.graphs) graph_seconds += graph.seconds;
-    for (size_t i = 0; i < graphs_.size(); ++i) {
+    if (stored_.has_value()) model().FollowBaseline(stored_->kind());
+    // The baseline comes first.
+    for (size_t i = graphs_.size(); i-- > 0;) {
       // If several batches run at once, their time is divided among them.
       const double share =
           graph_seconds > 0 ? run.graphs[i].seconds / graph_seconds : 0;
       REQUANT_RETURN_IF_ERROR(graphs_[i]->Score(
           run.graphs[i], run.seconds * share, first_record, records, labels));
+      if (i > 0) model().FollowBaseline(graphs_[i]->format().kind);
     }
     const int64_t positions = model().positions();
     REQUANT_RETURN_IF_ERROR(
@@ -403,11 +407,12 @@ class Evaluation {
     }
     // Both may score positions of a record, but different numbers of them.
     if (baseline().values().size() != model().values().size()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "from record ", first_record, " on the baseline predicts ",
-          baseline().values().size(), " values and the candidate ",
-          model().values().size(), "; both must predict ",
-          model().format().values_per_record, " per record"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("from record ", first_record,
+                       " (counted from 0) on the baseline predicts ",
+                       baseline().values().size(), " values and the candidate ",
+                       model().values().size(), "; both must predict ",
+                       model().format().values_per_record, " per record"));
     }
     comparison_->Add(first_record, baseline().values(), model().values(),
                      labels);

@@ -115,6 +115,12 @@ absl::Status EvaluatedGraph::Score(const GraphRun& run, double seconds,
     REQUANT_ASSIGN_OR_RETURN(
         format_, FormatOf(options_.dataset.prediction(), output_name_,
                           predictions_, records));
+    if (options_.dataset.prediction().kind() == PredictionSpec::KIND_AUTO &&
+        format_.values_per_record == 1 &&
+        (baseline_kind_ == PredictionSpec::PROBABILITY ||
+         baseline_kind_ == PredictionSpec::VALUE)) {
+      format_.kind = baseline_kind_;
+    }
     metrics_.emplace(format_);
   }
   if (predictions_.dims() < 1 || predictions_.dim_size(0) != records ||

@@ -43,6 +43,9 @@ class EvaluatedGraph {
   absl::Status Run(const std::vector<tensorflow::Tensor>& inputs,
                    GraphRun* run) const;
 
+  // Reads single values per record as the baseline's if their kind is a guess.
+  void FollowBaseline(PredictionSpec::Kind kind) { baseline_kind_ = kind; }
+
   // Scores the predictions of a batch, which took `seconds`, separately for
   // each position if the dataset says so. Batches come in the records' order.
   absl::Status Score(const GraphRun& run, double seconds, int64_t first_record,
@@ -73,6 +76,7 @@ class EvaluatedGraph {
   std::unique_ptr<Model> model_;
   std::unique_ptr<ModelFunction> function_;
   std::string output_name_;
+  PredictionSpec::Kind baseline_kind_ = PredictionSpec::KIND_AUTO;
   PredictionFormat format_;
   std::optional<MetricAccumulator> metrics_;
   BatchTimer timer_;

@@ -77,10 +77,12 @@ std::string GateJson(const Comparison& comparison, double max_drop) {
        {"verdict", verdict ? JsonString(VerdictName(*verdict)) : "null"}});
 }
 
-// Returns "mean |change| 0.0049, largest 0.0234 (record 1234)".
+// Returns "mean |change| 0.0049, largest 0.0234 (record 1234, counted
+// from 0)".
 std::string ChangeText(const OutputChange& change) {
-  return absl::StrFormat("mean |change| %.3g, largest %.3g (record %d)",
-                         change.mean(), change.max(), change.max_record());
+  return absl::StrFormat(
+      "mean |change| %.3g, largest %.3g (record %d, counted from 0)",
+      change.mean(), change.max(), change.max_record());
 }
 
 std::string InSteps(double value, double step) {
@@ -123,6 +125,13 @@ double Latency(const EvaluateResult& result) {
   return 1000.0 * static_cast<double>(result.batch_size()) / throughput;
 }
 
+std::string GuessText(const EvaluateResult& result) {
+  if (!result.guessed_kind()) return "";
+  return absl::StrCat("predictions read as ",
+                      PredictionSpec::Kind_Name(result.prediction_kind()),
+                      " (a guess: the dataset declares no kind)\n");
+}
+
 }  // namespace
 
 std::string LogTail(const EvaluateResult& result) {
@@ -155,11 +164,7 @@ std::optional<Verdict> JudgeGate(const Comparison& comparison,
 
 std::string FurtherMetrics(const EvaluateResult& result) {
   std::string text;
-  if (result.guessed_kind()) {
-    absl::StrAppend(&text, "predictions read as ",
-                    PredictionSpec::Kind_Name(result.prediction_kind()),
-                    " (a guess: the dataset declares no kind)\n");
-  }
+  if (!result.has_comparison()) text = GuessText(result);
   const Scores& scores = result.scores();
   if (scores.has_auc()) {
     absl::StrAppendFormat(&text, "AUC %.6f", scores.auc());
@@ -204,6 +209,7 @@ std::string ComparisonText(const EvaluateResult& result,
       CountText(comparison.records(),
                 result.positions() > 0 ? "position" : "record"),
       ":\n");
+  if (result.guessed_kind()) absl::StrAppend(&text, "  ", GuessText(result));
   if (comparison.has_accuracy()) {
     const AccuracyDifference& accuracy = comparison.accuracy();
     absl::StrAppendFormat(
@@ -237,11 +243,11 @@ std::string ComparisonText(const EvaluateResult& result,
         RecordsPerSecond(result.timing()).value_or(0), *baseline);
   }
   if (comparison.lost_values() > 0) {
-    absl::StrAppend(&text,
-                    "  warning: ", CountText(comparison.lost_values(), "value"),
-                    " finite in the baseline but NaN or infinite now; see "
-                    "record ",
-                    comparison.candidate_non_finite().first_record(), "\n");
+    absl::StrAppend(
+        &text, "  warning: ", CountText(comparison.lost_values(), "value"),
+        " finite in the baseline but NaN or infinite now; see "
+        "record ",
+        comparison.candidate_non_finite().first_record(), ", counted from 0\n");
   }
   return text;
 }

@@ -30,8 +30,8 @@ std::string LogTail(const EvaluateResult& result);
 
 // Returns a line, with a newline, for each figure that the log tail lacks: AUC,
 // log loss, perplexity (of predictions at each position), RMSE, how the
-// predictions were read if that was guessed, and any bad records and NaN or
-// infinite predictions.
+// predictions were read if that was guessed (and ComparisonText does not say
+// it), and any bad records and NaN or infinite predictions.
 std::string FurtherMetrics(const EvaluateResult& result);
 
 // Returns a few lines on the graph compared with its baseline; "" without one.

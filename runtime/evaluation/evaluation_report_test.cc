@@ -104,6 +104,7 @@ TEST(FurtherMetrics, HasALineForEachThatIsKnown) {
       {"prediction_kind: SCORES", ""},
       {"prediction_kind: SCORES guessed_kind: true",
        "predictions read as SCORES (a guess: the dataset declares no kind)\n"},
+      {"prediction_kind: SCORES guessed_kind: true comparison {}", ""},
       {"scores { correct: 1 accuracy: 0.5 }", ""},
       {"scores { auc: 0.8125 auc_error: 1e-7 log_loss: 0.4567 }",
        "AUC 0.812500\nlog loss 0.456700\n"},
@@ -142,7 +143,7 @@ TEST(ComparisonText, SaysWhatChangedAndHowSureThatIs) {
             "loses 62\n"
             "  agreement 99.95 % (95 %: 99.94 % to 99.96 %)\n"
             "  probability of class 1: mean |change| 0.0049, largest 0.0234 "
-            "(record 1234)\n");
+            "(record 1234, counted from 0)\n");
 }
 
 TEST(ComparisonText, HasALineForEachThatIsKnown) {
@@ -150,6 +151,8 @@ TEST(ComparisonText, HasALineForEachThatIsKnown) {
       {"timing { timed_records: 1948800 timed_seconds: 2 } comparison {} "
        "baseline_timing { timed_records: 500000 timed_seconds: 1 }",
        "  throughput 974400 records/s, the baseline's 500000\n"},
+      {"prediction_kind: VALUE guessed_kind: true comparison {}",
+       "  predictions read as VALUE (a guess: the dataset declares no kind)\n"},
       // 100 % is shown only for full agreement.
       {"comparison { agreement { records: 199999 share: 0.999996 "
        "interval { low: 0.99996 high: 1 } } }",
@@ -157,7 +160,7 @@ TEST(ComparisonText, HasALineForEachThatIsKnown) {
       {"comparison { lost_values: 2 "
        "candidate_non_finite { nan: 2 first_record: 7 } }",
        "  warning: 2 values finite in the baseline but NaN or infinite now; "
-       "see record 7\n"}};
+       "see record 7, counted from 0\n"}};
   for (const auto& [result, text] : cases) {
     EXPECT_EQ(ComparisonText(FromText<EvaluateResult>(result), {"a", "", "b"}),
               absl::StrCat("a against b, 0 records:\n", text));

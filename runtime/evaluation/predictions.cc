@@ -177,7 +177,7 @@ absl::StatusOr<int64_t> StoredBaseline::Take(const PredictionFormat& format,
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_,
         " are of other data: the records differ from record ", record,
-        " on, whose label is ", *given, " and was ", *stored));
+        " (counted from 0) on, whose label is ", *given, " and was ", *stored));
   }
   if (labels_.empty()) return count;
   if (!metrics_.has_value()) metrics_.emplace(format);
@@ -190,9 +190,8 @@ absl::Status StoredBaseline::CheckFormat(const PredictionFormat& format,
   if (header_.kind != format.kind) {
     return absl::FailedPreconditionError(absl::StrCat(
         "the predictions in ", name_, " are ",
-        PredictionSpec::Kind_Name(
-            static_cast<PredictionSpec::Kind>(header_.kind)),
-        ", those of the graph ", PredictionSpec::Kind_Name(format.kind),
+        PredictionSpec::Kind_Name(kind()), ", those of the graph ",
+        PredictionSpec::Kind_Name(format.kind),
         ": declare what they are by prediction { kind: ... } in the dataset"));
   }
   if (header_.values_per_record != format.values_per_record) {

@@ -66,6 +66,10 @@ class StoredBaseline {
                                int64_t first_record, int64_t records,
                                absl::Span<const double> labels);
 
+  PredictionSpec::Kind kind() const {
+    return static_cast<PredictionSpec::Kind>(header_.kind);
+  }
+
   // Returns the values of the records that the last Take took.
   absl::Span<const float> values() const { return values_; }
 

@@ -131,7 +131,7 @@ TEST(StoredBaseline, RefusesOtherRecords) {
       baseline.Take(Probability(), 101, 2, {0, 0}),
       FailsWith(HasSubstr(
           "stored.predictions are of other data: the records differ from "
-          "record 102 on, whose label is 0 and was 1")));
+          "record 102 (counted from 0) on, whose label is 0 and was 1")));
 }
 
 TEST(StoredBaseline, RefusesPredictionsOfAnotherFormat) {

@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/message_text.h"
 #include "base/program/isolation.h"
 #include "base/status_macros.h"
 #include "graph/constant_store.h"
@@ -18,6 +19,7 @@
 #include "runtime/calibration/calibrate.h"
 #include "runtime/datasets/batch_source.h"
 #include "runtime/evaluation/evaluate.h"
+#include "runtime/session/model.h"
 #include "transforms/layers/calibration_tensors.h"
 
 namespace requant {
@@ -37,6 +39,18 @@ std::vector<std::string> OutputNodes(const SignatureDef& signature) {
   std::sort(nodes.begin(), nodes.end());
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
   return nodes;
+}
+
+// Warns of ranges and figures that depend on chance.
+void WarnOfFew(int64_t calibrated, int64_t compared) {
+  constexpr int64_t kFewCalibrated = 100, kFewCompared = 30;
+  if (calibrated >= kFewCalibrated && compared >= kFewCompared) return;
+  SayWarning(absl::StrCat("calibrating on ", CountText(calibrated, "record"),
+                          " and comparing on ", CountText(compared, "other"),
+                          ", but fewer than ", kFewCalibrated, " and ",
+                          kFewCompared,
+                          " tell little: give more records, 150 or more in "
+                          "all"));
 }
 
 }  // namespace
@@ -155,6 +169,10 @@ absl::StatusOr<SignatureRecords> DivideRecords(const std::string& signature,
                            CountRecords(dataset, options, ReportAlive));
   if (!exact) records.calibrated = RecordsToCalibrateOn(count, most);
   records.held_back = std::max<int64_t>(0, count - records.calibrated);
+  // A run verifies on other records.
+  if (!exact || !IsPartOfRun()) {
+    WarnOfFew(std::min(count, records.calibrated), records.held_back);
+  }
   return records;
 }
 

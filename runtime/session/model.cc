@@ -7,6 +7,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -389,19 +391,22 @@ void SayWarning(std::string_view text) {
 
 void BadRecordWarnings::Watch(BatchOptions* options) {
   options->on_bad_record = [this](const std::string& message) {
+    static auto* const said = new absl::flat_hash_set<size_t>();
+    if (!said->insert(absl::HashOf(message)).second) return;
     if (count_++ < kNamedBadRecords) SayWarning(message);
   };
 }
 
 void BadRecordWarnings::Finish() const {
   if (count_ <= kNamedBadRecords) return;
-  SayWarning(absl::StrCat(count_, " bad records in all, of which the first ",
+  SayWarning(absl::StrCat(count_, " bad records were left out while ",
+                          while_doing_, ", of which the first ",
                           kNamedBadRecords, " are named above"));
 }
 
 std::string RecordsText(const Batch& batch) {
   return absl::StrCat("records ", batch.first_record, " to ",
-                      batch.first_record + batch.size - 1);
+                      batch.first_record + batch.size - 1, " (counted from 0)");
 }
 
 absl::Status RunError(const absl::Status& status, const std::string& path,

@@ -168,19 +168,25 @@ class ModelFunction {
 void SayWarning(std::string_view text);
 
 // Warns of records that cannot be read: names the first ten, then says how many
-// there are.
+// there are. A record that this process reads again is not named and counted
+// again.
 class BadRecordWarnings {
  public:
+  // `while_doing` is a word such as "calibrating".
+  explicit BadRecordWarnings(std::string_view while_doing)
+      : while_doing_(while_doing) {}
+
   // Makes the source report bad records here; this object must outlive it.
   void Watch(BatchOptions* options);
   // Must be called after the last record.
   void Finish() const;
 
  private:
+  const std::string while_doing_;
   int64_t count_ = 0;
 };
 
-// Returns "records 16 to 31".
+// Returns "records 16 to 31 (counted from 0)".
 std::string RecordsText(const Batch& batch);
 
 // Puts `path` and `what`, such as RecordsText, in front of an error of loading

@@ -29,39 +29,47 @@ bool AppendAnyOf(const Tensor& tensor, std::vector<To>* values) {
   return (AppendIf<From>(tensor, values) || ...);
 }
 
-// How far the sum of probabilities in low precision may be from 1.
-constexpr double kSumTolerance = 1e-2;
+// How far probabilities in low precision, and their sum, may be beyond 0 and 1.
+constexpr double kTolerance = 1e-2;
 
 bool IsFinite(absl::Span<const float> values) {
   return std::all_of(values.begin(), values.end(),
                      [](float value) { return std::isfinite(value); });
 }
 
-// Returns whether each record's values are probabilities that sum to 1. Ignores
-// records with NaN or infinite values, because the graph is damaged.
+// Returns whether each record's values are probabilities, and of several ones
+// whether they sum to 1. Ignores records with NaN or infinite values, because
+// the graph is damaged.
 bool AreProbabilities(const Tensor& prediction, int64_t values_per_record) {
   std::vector<float> buffer;
   const auto values = FloatValues(prediction, &buffer);
-  if (!values.ok()) return false;
+  if (!values.ok()) return values_per_record == 1;
+  const double beyond = values_per_record == 1 ? kTolerance : 0;
   for (size_t i = 0; i < values->size(); i += values_per_record) {
     const auto record = values->subspan(i, values_per_record);
     if (!IsFinite(record)) continue;
     double sum = 0;
     for (const float value : record) {
-      if (!(value >= 0 && value <= 1)) return false;
+      if (!(value >= -beyond && value <= 1 + beyond)) return false;
       sum += value;
     }
-    if (std::abs(sum - 1) > kSumTolerance) return false;
+    if (values_per_record > 1 && std::abs(sum - 1) > kTolerance) return false;
   }
   return true;
 }
 
-PredictionSpec::Kind GuessKind(const Tensor& prediction,
+PredictionSpec::Kind GuessKind(const PredictionSpec& spec,
+                               const Tensor& prediction,
                                int64_t values_per_record) {
-  if (values_per_record == 1) return PredictionSpec::PROBABILITY;
-  return AreProbabilities(prediction, values_per_record)
-             ? PredictionSpec::PROBABILITIES
-             : PredictionSpec::SCORES;
+  // Only a probability has a threshold.
+  if (values_per_record == 1 && spec.threshold() != 0) {
+    return PredictionSpec::PROBABILITY;
+  }
+  const bool probable = AreProbabilities(prediction, values_per_record);
+  if (values_per_record == 1) {
+    return probable ? PredictionSpec::PROBABILITY : PredictionSpec::VALUE;
+  }
+  return probable ? PredictionSpec::PROBABILITIES : PredictionSpec::SCORES;
 }
 
 // Rejects meaningless formats, such as SCORES of one class.
@@ -115,7 +123,7 @@ absl::StatusOr<PredictionFormat> FormatOf(const PredictionSpec& spec,
   format.values_per_record =
       records == 0 ? 0 : prediction.NumElements() / records;
   format.kind = spec.kind() == PredictionSpec::KIND_AUTO
-                    ? GuessKind(prediction, format.values_per_record)
+                    ? GuessKind(spec, prediction, format.values_per_record)
                     : spec.kind();
   if (spec.threshold() != 0) format.threshold = spec.threshold();
   const absl::Status checked = CheckFormat(format);

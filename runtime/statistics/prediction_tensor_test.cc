@@ -25,8 +25,11 @@ struct GuessCase {
 
 TEST(FormatOf, GuessesTheKindByTheValues) {
   const GuessCase cases[] = {
-      // One value per record is a probability.
+      // One value per record is a probability, unless it is outside 0 ... 1.
       {2, {.2, .9}, PredictionSpec::PROBABILITY},
+      {3, {NAN, -.005, 1.005}, PredictionSpec::PROBABILITY},
+      {2, {.2, 1.1}, PredictionSpec::VALUE},
+      {2, {-.1, .9}, PredictionSpec::VALUE},
       {2, {.2, .8, .5, .5}, PredictionSpec::PROBABILITIES},
       {2, {.2, .8, .5, .6}, PredictionSpec::SCORES},
       {1, {-1, 2}, PredictionSpec::SCORES},
@@ -58,6 +61,10 @@ TEST(FormatOf, FollowsTheDeclaration) {
   spec.set_kind(PredictionSpec::PROBABILITY);
   spec.set_threshold(0.7);
   EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->threshold, 0.7);
+  // Numbers have no threshold.
+  spec.clear_kind();
+  EXPECT_EQ(FormatOf(spec, "p:0", Floats({2}, {3, 4}), 2)->kind,
+            PredictionSpec::PROBABILITY);
 }
 
 TEST(FormatOf, RefusesAnOutputThatDoesNotCountTheRecords) {

@@ -217,9 +217,10 @@ TEST_F(EvaluateGraphTest, NamesTheRecordsThatFailInAStream) {
           kTwoClasses,
           "checked = CheckNumerics(predict) T=float message='not again'"));
   folder_.Write("data.csv", "x,label\n0.9,1\n0.8,0\nnan,1\n0.2,0\n");
-  EXPECT_THAT(Evaluate("checked.pbtxt",
-                       {"--output=checked", "--streams=2", "--batch_size=1"}),
-              Fails("checked.pbtxt: records 2 to 2: ", "not again"));
+  EXPECT_THAT(
+      Evaluate("checked.pbtxt",
+               {"--output=checked", "--streams=2", "--batch_size=1"}),
+      Fails("checked.pbtxt: records 2 to 2 (counted from 0): ", "not again"));
 }
 
 TEST_F(EvaluateGraphTest, ComparesLayersOfAFloatGraph) {
@@ -332,6 +333,26 @@ TEST_F(EvaluateGraphTest, ComparesNoProbabilitiesWithScores) {
             "prediction { kind: ... }"));
 }
 
+TEST_F(EvaluateGraphTest, TellsNumbersByTheValuesOfTheBaseline) {
+  constexpr char kTimes[] = R"(
+    x = Placeholder dtype=float shape=<?,1>
+    factor = float{$0}
+    predict = Mul(x, factor) T=float
+  )";
+  WriteGraphFile("inside.pbtxt", absl::Substitute(kTimes, "1"));
+  WriteGraphFile("outside.pbtxt", absl::Substitute(kTimes, "2"));
+  EXPECT_THAT(Evaluate("inside.pbtxt", {"--baseline=outside.pbtxt"}),
+              Prints("  predictions read as VALUE (a guess", "  output: mean",
+                     Not(HasSubstr("agreement"))));
+  EXPECT_THAT(
+      Evaluate("outside.pbtxt", {"--baseline=inside.pbtxt"}),
+      Prints("  predictions read as PROBABILITY (a guess", "  agreement "));
+  EXPECT_THAT(Evaluate("outside.pbtxt", {"--predictions_out=p"}),
+              Prints("predictions read as VALUE (a guess"));
+  EXPECT_THAT(Evaluate("inside.pbtxt", {"--baseline_predictions=p"}),
+              Prints("  predictions read as VALUE (a guess"));
+}
+
 // Later code does not check the sizes again.
 TEST_F(EvaluateGraphTest, ComparesNoPredictionsOfDifferentSizes) {
   WriteGraphFile("small.pbtxt",
@@ -356,7 +377,7 @@ TEST_F(EvaluateGraphTest, NamesTheFirstBadRecordsAndCountsTheRest) {
       Evaluate("two.pbtxt", {"--max_bad_records=12"}),
       AllOf(Prints("Total test records           :  1\n"),
             Warns("data.csv:12: ", "oops", Not(HasSubstr("data.csv:13: ")),
-                  "12 bad records in all")));
+                  "12 bad records were left out while evaluating")));
 }
 
 TEST_F(EvaluateGraphTest, RefusesUsageThatMakesNoSense) {

@@ -127,7 +127,8 @@ TEST_F(NamedData, SayWhatIsUnclear) {
                       "prediction? Name it by --output"));
   folder_.Write("other.csv", "X,id\n1,2\n");
   EXPECT_THAT(Evaluate(Model(), {"--data=other.csv", "--output=y"}),
-              Refuses("other.csv has no column \"ids\" and \"x\"",
+              Refuses("other.csv has no columns \"ids\" (did you mean \"id\"?) "
+                      "and \"x\" (did you mean \"X\"?)",
                       "it has \"X\" and \"id\""));
   folder_.WriteText("silent.pbtxt",
                     GraphFromText("x = Placeholder dtype=float"));

@@ -101,6 +101,19 @@ TEST_F(QuantizeModel, ComparesOnRecordsThatItWasNotCalibratedOn) {
   }
 }
 
+TEST_F(QuantizeModel, WarnsOfFewRecords) {
+  constexpr char kFew[] = "tell little: give more records";
+  EXPECT_THAT(Quantize({"--max_records=100"}), Warns(Not(HasSubstr(kFew))));
+  EXPECT_THAT(Quantize({"--max_records=99"}),
+              Warns("calibrating on 99 records and comparing on ", kFew));
+  EXPECT_THAT(
+      Quantize({"--max_records=1999"}),
+      Warns("calibrating on 1999 records and comparing on 1 other, ", kFew));
+  setenv("REQUANT_PROGRESS_FD", "2", 1);
+  EXPECT_THAT(Quantize({"--max_records=99"}), Warns(Not(HasSubstr(kFew))));
+  unsetenv("REQUANT_PROGRESS_FD");
+}
+
 TEST_F(QuantizeModel, DoesNotCompareWhereSumsMaySaturate) {
   setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
   EXPECT_THAT(Quantize({"--target=vnni"}),
@@ -196,6 +209,33 @@ TEST_F(QuantizeModel, SaysHowMuchOfTheWorkRunsInInt8) {
               Prints("\n99 % of the multiply-adds run in int8: 7 of 8 matrix "
                      "products; float: 1 of two activations, as in attention "
                      "(less than 1 %); convolutions: none\n"));
+}
+
+TEST_F(QuantizeModel, TellsOfBadRecordsOnceAndComparesNumbers) {
+  const std::string graph = folder_.WriteText(
+      "line.pbtxt",
+      GraphFromText(absl::StrCat("x = Placeholder dtype=float shape=<?,4>\n",
+                                 "w = float<4,1>{", Numbers(4), "}\n",
+                                 "predict = MatMul(x, w) T=float")));
+  // The first of each five records is bad.
+  std::string rows = "x\n";
+  for (int i = 0; i < 100; ++i) {
+    absl::StrAppend(&rows, i % 5 == 0 ? "oops" : "", i, " 1 2 3\n");
+  }
+  folder_.Write("data.csv", rows);
+  const ProgramRun run =
+      Run({"--dataset=" + folder_.Write("data.textproto",
+                                        CsvDeclaration(4, /*label=*/false)),
+           "--data=" + folder_.Path("data.csv"), "--max_bad_records=20"},
+          graph);
+  EXPECT_THAT(run, Prints("100 % of the multiply-adds run in int8",
+                          "predictions read as VALUE (a guess", "  output: "));
+  EXPECT_THAT(run,
+              Warns("data.csv:2: ", "data.csv:47: ",
+                    "16 bad records were left out while calibrating, of which",
+                    Not(HasSubstr("while comparing"))));
+  EXPECT_EQ(std::string_view(run.error).find("data.csv:2: "),
+            std::string_view(run.error).rfind("data.csv:2: "));
 }
 
 TEST_F(QuantizeModel, WritesTheFloatGraphWhereNothingPays) {

@@ -398,7 +398,10 @@ TEST_F(Servable, ComesOutOfTheWorkflowThatInitWrites) {
     ASSERT_TRUE(result.ParseFromString(
         folder_->Read(name + "/run/int8.evaluation.pb")));
     EXPECT_EQ(result.timing().records(), 120);
-    EXPECT_GT(result.comparison().agreement().records(), 110);
+    // A sum is taken as a number.
+    EXPECT_EQ(result.prediction_kind() == PredictionSpec::VALUE,
+              name == "recurrent");
+    EXPECT_NE(result.comparison().has_agreement(), name == "recurrent");
   }
   const ProgramRun run = RunPython({"tests/serving/compare_models.py",
                                     folder_->path(), "run/int8_saved_model"});

@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "graph/graph_index.h"
 #include "graph/graph_io.h"
+#include "graph/output_op.h"
 #include "graph/saved_model/saved_model_file.h"
 #include "graph/signature_names.h"
 #include "graph/summary/summarize.h"
@@ -372,6 +373,7 @@ absl::StatusOr<InitModel> ReadInitModel(const std::string& path,
     return absl::NotFoundError(absl::StrCat(known.message(), " (--signature)"));
   }
   model.signature = meta.signature_def().at(model.signature_key);
+  model.sums = SumsAmongOutputs(meta.graph_def(), model.signature);
   return model;
 }
 
@@ -401,6 +403,7 @@ absl::StatusOr<InitFiles> MakeInitFiles(const InitModel& model,
                            ExistingFiles(data));
   GuessOptions options;
   options.leaves_gaps = true;
+  options.sums = model.sums;
   REQUANT_ASSIGN_OR_RETURN(GuessedDataset guessed,
                            GuessDataset(model.signature, existing, options));
   InitFiles files;

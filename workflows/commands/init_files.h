@@ -3,6 +3,7 @@
 
 // What `requant init` writes for a model: a dataset declaration and a workflow.
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,8 @@ struct InitModel {
   // Of a graph without names from a signature, its placeholders and what looks
   // like its outputs.
   tensorflow::SignatureDef signature;
+  // Its outputs that are sums, for a SavedModel.
+  std::set<std::string> sums;
 };
 
 // Reads what `path` refers to (FindSavedModel, ReadGraph). For "" the signature

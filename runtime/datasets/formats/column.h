@@ -43,6 +43,10 @@ struct Column {
 // The most elements that one record's feature, or one batch of it, may have.
 inline constexpr int64_t kMaxElements = int64_t{1} << 36;
 
+// Ends messages about a value that a record lacks.
+inline constexpr char kNoDefault[] =
+    ", and no declaration gives it a default_value";
+
 // Calls `visit` with a null pointer to the C++ type of `dtype`, which a
 // declaration must be able to name, and returns the result.
 template <typename Visitor>

@@ -214,7 +214,8 @@ std::string ReadField(const Column& column, const CsvField& field, int64_t row,
                       Tensor* rows) {
   if (field.text.empty() && !field.quoted) {
     if (!column.default_value.has_value()) {
-      return absl::StrCat("column \"", column.feature, "\" is empty");
+      return absl::StrCat("column \"", column.feature, "\" is empty",
+                          kNoDefault);
     }
     FillDefault(column, row, rows);
     return "";

@@ -65,13 +65,16 @@ TEST(Csv, NamesTheLineOfABadRecord) {
   const ReadResult result = ReadCsv(
       {"n,s\n1,\"two\nlines\"\nx,a\n2\n3,\n,b\n4,\"c\"d\n5,e,f\n6,g\n"});
   EXPECT_EQ(result.Values(0), (Strings{"1", "6"}));
-  EXPECT_EQ(result.bad_messages,
-            (Strings{"0.csv:4: column \"n\" has \"x\", which is no float",
-                     "0.csv:5: it has 1 field, not 2",
-                     "0.csv:6: column \"s\" is empty",
-                     "0.csv:7: column \"n\" is empty",
-                     "0.csv:8: field 2 goes on after its closing quote",
-                     "0.csv:9: it has 3 fields, not 2"}));
+  EXPECT_EQ(
+      result.bad_messages,
+      (Strings{"0.csv:4: column \"n\" has \"x\", which is no float",
+               "0.csv:5: it has 1 field, not 2",
+               "0.csv:6: column \"s\" is empty, and no declaration gives it a "
+               "default_value",
+               "0.csv:7: column \"n\" is empty, and no declaration gives it a "
+               "default_value",
+               "0.csv:8: field 2 goes on after its closing quote",
+               "0.csv:9: it has 3 fields, not 2"}));
 }
 
 TEST(Csv, ReadsNumbersStrictly) {

@@ -148,7 +148,8 @@ std::string Problem(const tensorflow::Feature& feature, const Column& stored) {
   } else if (!feature.has_bytes_list()) {
     return stored.default_value.has_value()
                ? ""
-               : absl::StrCat("its feature \"", stored.feature, "\" is empty");
+               : absl::StrCat("its feature \"", stored.feature, "\" is empty",
+                              kNoDefault);
   }
   if (type != stored.dtype) {
     return absl::StrCat("its feature \"", stored.feature, "\" has ",

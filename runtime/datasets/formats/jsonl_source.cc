@@ -286,7 +286,7 @@ std::string FillRow(const Column& column, const JsonFeature& feature,
       return "";
     }
     return absl::StrCat("feature \"", column.feature,
-                        is_null ? "\" is null" : "\" is missing");
+                        is_null ? "\" is null" : "\" is missing", kNoDefault);
   }
   if (feature.has_object) {
     return absl::StrCat("feature \"", column.feature,

@@ -85,9 +85,12 @@ TEST(Jsonl, FillsInTheDefaultForWhatIsMissingOrNull) {
   EXPECT_THAT(result.Values(0), ElementsAre("-7", "-7", "-7", "-7", "1", "2"));
   EXPECT_EQ(Problem("{\"n\": [1, null]}", input),
             "0.jsonl:1: feature \"n\" has null, which is no int32");
-  EXPECT_EQ(Problem("{\"n\": null}"), "0.jsonl:1: feature \"n\" is null");
+  EXPECT_EQ(Problem("{\"n\": null}"),
+            "0.jsonl:1: feature \"n\" is null, and no declaration gives it a "
+            "default_value");
   EXPECT_EQ(Problem("{\"N\": 1}"),
-            "0.jsonl:1: feature \"n\" is missing (did you mean \"N\"?)");
+            "0.jsonl:1: feature \"n\" is missing, and no declaration gives it "
+            "a default_value (did you mean \"N\"?)");
 }
 
 TEST(Jsonl, SaysWhichValueDoesNotFit) {

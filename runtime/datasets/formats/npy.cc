@@ -272,6 +272,26 @@ std::string TypeName(const NpyHeader& header) {
   }
 }
 
+// Returns the type of such elements in Python.
+std::string NumPyType(DataType dtype) {
+  switch (dtype) {
+    case tensorflow::DT_FLOAT:
+      return "numpy.float32";
+    case tensorflow::DT_DOUBLE:
+      return "numpy.float64";
+    case tensorflow::DT_HALF:
+      return "numpy.float16";
+    case tensorflow::DT_BFLOAT16:
+      return "ml_dtypes.bfloat16";
+    case tensorflow::DT_BOOL:
+      return "bool";
+    case tensorflow::DT_STRING:
+      return "str";
+    default:
+      return absl::StrCat("numpy.", tensorflow::DataTypeString(dtype));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<NpyHeader> ReadNpyHeader(InputFile* file) {
@@ -305,7 +325,8 @@ absl::StatusOr<NpyConverter> NpyConverterTo(const NpyHeader& header,
   return absl::InvalidArgumentError(absl::StrCat(
       "it has ", TypeName(header), " values, not all of which ",
       tensorflow::DataTypeString(dtype),
-      " can hold; declare another dtype, or save the array with one"));
+      " can hold; save the array as one of that type: array.astype(",
+      NumPyType(dtype), ")"));
 }
 
 }  // namespace requant

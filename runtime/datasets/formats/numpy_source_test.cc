@@ -188,7 +188,7 @@ TEST(Npy, ConvertsOnlyWhereEveryValueIsKept) {
 TEST(Npy, SaysWhichTypeCannotBeRead) {
   EXPECT_EQ(NpyError(Npy("<f8", "(1,)", Bytes<double>({1}))),
             "x.npy: it has float64 values, not all of which float can hold; "
-            "declare another dtype, or save the array with one");
+            "save the array as one of that type: array.astype(numpy.float32)");
   EXPECT_EQ(NpyError(Npy(">f4", "(1,)", "1234")),
             "x.npy: its elements are of type '>f4', which is big-endian; save "
             "it as little-endian, such as "

@@ -137,7 +137,8 @@ TEST(TfRecords, NamesTheFeatureThatIsWrong) {
   EXPECT_EQ(problem(ExampleBytes("features { feature { key: 'X' value {} } }")),
             "0: it has no feature \"x\" (did you mean \"X\"?)");
   EXPECT_EQ(problem(ExampleBytes("features { feature { key: 'x' value {} } }")),
-            "0: its feature \"x\" is empty");
+            "0: its feature \"x\" is empty, and no declaration gives it a "
+            "default_value");
   const std::string integers = ExampleBytes(
       "features { feature { key: 'x' value { int64_list { value: [1, 300] } } "
       "} }");
