@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "base/files/file.h"
+#include "base/message_text.h"
 #include "base/process/machine.h"
 #include "base/process/tensorflow_child.h"
 #include "base/program/flags.h"
@@ -330,8 +331,8 @@ void Print(const FrozenJob& job, const QuantizedFrozen& quantized,
            const std::string& findings) {
   std::string text;
   if (quantized.calibration_records > 0) {
-    absl::StrAppend(&text, "calibrated on ", quantized.calibration_records,
-                    " records\n");
+    absl::StrAppend(&text, "calibrated on ",
+                    CountText(quantized.calibration_records, "record"), "\n");
   }
   for (const std::string& note : quantized.notes) {
     absl::StrAppend(&text, note, "\n");

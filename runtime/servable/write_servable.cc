@@ -171,13 +171,14 @@ std::string ServableWriter::FindingsText() const {
   for (const ServedSignature& served : signatures_) {
     const SignatureRecords& records = served.records;
     absl::StrAppend(&text, "signature \"", Printable(records.signature),
-                    "\": calibrated on ", records.calibrated, " records, ");
+                    "\": calibrated on ",
+                    CountText(records.calibrated, "record"), ", ");
     if (!served.comparison.has_value()) {
       absl::StrAppend(&text, "not compared: there are no other records\n");
       continue;
     }
     absl::StrAppend(
-        &text, "compared on ", records.held_back, " others\n",
+        &text, "compared on ", CountText(records.held_back, "other"), "\n",
         ComparisonText(*served.comparison,
                        {SavedModelName(request_.target), request_.dataset,
                         SavedModelName(model_.directory)}));

@@ -216,8 +216,7 @@ TEST(CoverageText, IsByNumberIfNoWorkIsKnown) {
   EXPECT_EQ(CoverageText(Products(kAttention)),
             "3 of 5 matrix products run in int8; float: 2 of two activations, "
             "as in attention; convolutions: none");
-  EXPECT_EQ(CoverageText({}),
-            "no matrix products; convolutions: none");
+  EXPECT_EQ(CoverageText({}), "no matrix products; convolutions: none");
 }
 
 TEST(MarkLeftInFloat, FindsLayersThatAreAsTheyWere) {
