@@ -1,5 +1,6 @@
 #include "graph/saved_model/merge_signatures.h"
 
+#include "absl/strings/str_replace.h"
 #include "graph/testing/testing.h"
 
 namespace requant::merge_signatures_test {

@@ -95,14 +95,14 @@ absl::StatusOr<std::vector<SignatureRecords>> RecordsOf(
                              DivideRecords(key, own, settings.max_records(),
                                            settings.max_bad_records()));
   }
-  for (const auto& [key, other] : model.signatures) {
+  for (const auto& other : model.signatures) {
     const bool known = absl::c_any_of(records, [&](const auto& part) {
-      return SameMessage(model.signatures.at(part.signature), other);
+      return SameMessage(model.signatures.at(part.signature), other.second);
     });
-    const auto own = DatasetForSignature(model, key, dataset);
+    const auto own = DatasetForSignature(model, other.first, dataset);
     if (known || !own.has_value()) continue;
     SignatureRecords part = records.front();
-    part.signature = key;
+    part.signature = other.first;
     part.dataset = *own;
     records.push_back(std::move(part));
   }
