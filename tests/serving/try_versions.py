@@ -5,9 +5,9 @@
 Makes Keras's models (make_models.py) and the shipped Wide & Deep, quantizes
 each with --ops=portable, --ops=legacy and --target_tensorflow of the oldest
 version, installs the versions one after another into environments below FOLDER
-(by default below TMPDIR; with KEEP=1 they stay for another call), and runs the models' own requests in each, with
-TF_ENABLE_ONEDNN_OPTS 0, 1 and unset. Prints what went wrong, and writes
-runtime/servable/tensorflow_versions.textproto anew. It takes half an hour, 4 GB
+(by default below TMPDIR; with KEEP=1 they stay for another call), and runs the
+models' own requests in each, with TF_ENABLE_ONEDNN_OPTS 0, 1 and unset. Prints
+what went wrong, and writes runtime/servable/tensorflow_versions.textproto anew. It takes half an hour, 4 GB
 for an environment at a time, a network, and a CPU with VNNI: elsewhere oneDNN is
 off while the variable is unset. `./requant test` must have been run once,
 because it installs the Python that makes the models.
