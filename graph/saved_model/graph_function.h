@@ -50,6 +50,9 @@ class GraphFunctionMaker {
   // Fails, naming it, if a node is missing or its op is unknown.
   absl::StatusOr<GraphFunction> Make(const GraphPart& part);
 
+  // Returns the node of the graph with that name, or fails.
+  absl::StatusOr<const tensorflow::NodeDef*> Find(std::string_view node) const;
+
  private:
   // A function that is being made.
   struct Body {
@@ -67,7 +70,6 @@ class GraphFunctionMaker {
   // Returns the name in the function's body of a tensor of the graph.
   absl::StatusOr<std::string> NameInBody(std::string_view tensor,
                                          const Body& body);
-  absl::StatusOr<const tensorflow::NodeDef*> Find(std::string_view node) const;
 
   const tensorflow::GraphDef& graph_;
   const std::function<bool(const tensorflow::NodeDef&)> captures_;

@@ -197,7 +197,6 @@ class ObjectMaker {
         options_(options),
         graph_(graph),
         maker_(*graph, [this](const NodeDef& node) { return Captures(node); }) {
-    for (const NodeDef& node : graph->node()) nodes_[node.name()] = &node;
     for (const FunctionDef& function : graph->library().function()) {
       names_.insert(function.signature().name());
     }
@@ -252,8 +251,7 @@ class ObjectMaker {
   absl::StatusOr<int> AddNoArgumentFunction(GraphFunction function);
   absl::Status AddTable(const NodeDef& node, int index);
   absl::StatusOr<int> CapturedObject(const std::string& node);
-  absl::Status AddWrapper(const KeyedFunction& wrapper,
-                          const KeyedFunction& inner);
+  void AddWrapper(const KeyedFunction& wrapper, const KeyedFunction& inner);
   absl::StatusOr<bool> AddSignature(
       const std::string& key,
       const tensorflow::SavedBareConcreteFunction& bare);
@@ -268,7 +266,6 @@ class ObjectMaker {
   const SourceFunctions functions_;
   const ModelObjectsOptions& options_;
   GraphDef* const graph_;
-  absl::flat_hash_map<std::string_view, const NodeDef*> nodes_;
   GraphFunctionMaker maker_;
   ModelObjects objects_;
   // The names of all functions, and the functions that are added to the graph.
@@ -391,7 +388,8 @@ absl::Status ObjectMaker::AddTable(const NodeDef& node, int index) {
 absl::StatusOr<int> ObjectMaker::CapturedObject(const std::string& name) {
   const auto [place, added] = captured_.emplace(name, 0);
   if (!added) return place->second;
-  const NodeDef& node = *nodes_.at(name);
+  REQUANT_ASSIGN_OR_RETURN(const NodeDef* found, maker_.Find(name));
+  const NodeDef& node = *found;
   const int index = place->second = AddObject();
   if (const auto asset = options_.assets.find(name);
       asset != options_.assets.end()) {
@@ -412,8 +410,8 @@ absl::StatusOr<int> ObjectMaker::CapturedObject(const std::string& name) {
 }
 
 // Adds a signature's function, which calls `inner` as the original's did.
-absl::Status ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
-                                     const KeyedFunction& inner) {
+void ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
+                             const KeyedFunction& inner) {
   const FunctionDef& callee =
       *absl::c_find_if(added_, [&](const FunctionDef& function) {
         return function.signature().name() ==
@@ -464,7 +462,6 @@ absl::Status ObjectMaker::AddWrapper(const KeyedFunction& wrapper,
       std::move(described);
   names_.insert(signature->name());
   added_.push_back(std::move(function));
-  return absl::OkStatus();
 }
 
 // Adds the function of a signature and the one that it calls, if that is known.
@@ -480,7 +477,7 @@ absl::StatusOr<bool> ObjectMaker::AddSignature(
   if (!inner.has_value()) return AddOriginalFunction(*wrapper, key);
   REQUANT_ASSIGN_OR_RETURN(const bool added, AddOriginalFunction(*inner, key));
   if (!added) return AddOriginalFunction(*wrapper, key);
-  REQUANT_RETURN_IF_ERROR(AddWrapper(*wrapper, *inner));
+  AddWrapper(*wrapper, *inner);
   return true;
 }
 

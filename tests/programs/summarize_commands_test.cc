@@ -72,7 +72,7 @@ TEST_F(SummarizeCommands, OfSavedModelsWork) {
            {"workflows/wide_deep/model", WideDeepRecord()}}) {
     const std::string copy = folder_.Path(absl::StrCat("a model ", number++));
     fs::copy(model, copy, fs::copy_options::recursive);
-    // Of two outputs alike it is unknown which is the prediction.
+    // Where two outputs are alike, it is unknown which is the prediction.
     const bool is_quantized = !record.empty();
     EXPECT_EQ(Follow(copy, record), is_quantized ? 3 : 2) << model << "\n"
                                                           << report_;

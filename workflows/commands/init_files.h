@@ -25,8 +25,8 @@ struct InitModel {
   std::string name;
   // The signature's key, for a SavedModel.
   std::string signature_key;
-  // Of a graph without names from a signature, its placeholders and what looks
-  // like its outputs.
+  // A graph without names from a signature has its placeholders here, and what
+  // looks like its outputs.
   tensorflow::SignatureDef signature;
   // Its outputs that are sums, for a SavedModel.
   std::set<std::string> sums;
